@@ -1,0 +1,102 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Chunks: a run of events of one stream (docs/FORMAT.md section 6).
+ *
+ * A reader walks records one at a time in constant memory; it allocates nothing and trusts nothing. All functions may be
+ * called from any thread on different objects. Bytes given to a reader are borrowed until it is done.
+ *
+ *     struct mr_chunk chunk;
+ *     while ((status = mr_chunk_next(&payload, &chunk)) == MR_OK) {     // CHUNKS payload, chunk by chunk
+ *         struct mr_record_reader reader;
+ *         mr_record_reader_init(&reader, &chunk);
+ *         while ((status = mr_record_next(&reader, &record)) == MR_OK)
+ *             use(record.kind, record.site, record.ticks);
+ *     }
+ *     // status is MR_END, or MR_EFORMAT where bytes break the format
+ */
+#ifndef MR_NET_CHUNK_H
+#define MR_NET_CHUNK_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/span.h"
+#include "base/status.h"
+#include "net/wire.h"
+
+#define MR_CHUNK_HEADER_SIZE 56
+#define MR_CHUNK_STACK_MAX 4096
+
+enum mr_chunk_encoding { MR_CHUNK_WORDS = 0, MR_CHUNK_COMPACT = 1 };
+
+enum mr_chunk_flag {
+    MR_CHUNK_FIRST = 1,      /* first chunk of its stream */
+    MR_CHUNK_LAST = 2,       /* the thread ended: last chunk of its stream */
+    MR_CHUNK_SOURCE_END = 4, /* the source ends with this chunk */
+};
+
+struct mr_chunk {
+    uint8_t encoding;     /* enum mr_chunk_encoding */
+    uint8_t flags;        /* enum mr_chunk_flag, ored */
+    uint32_t stream;      /* from 1 */
+    uint32_t epoch;       /* module-table epoch */
+    uint64_t first_event; /* number of its first event, from 0 */
+    uint64_t events;      /* events in it, lost ones told by its loss records included */
+    uint64_t lost;        /* lost on this stream before first_event, cumulative */
+    uint64_t ticks;       /* full time just before the first record */
+    uint32_t records;     /* words, or records for the compact encoding */
+    struct mr_span body;  /* borrowed */
+};
+
+/* Writes the 56 header bytes of `chunk` (body.size gives its size) to `out`. */
+void mr_chunk_put_header(const struct mr_chunk *chunk, uint8_t out[MR_CHUNK_HEADER_SIZE]);
+
+/*
+ * Takes the next chunk off the front of `payload`. MR_OK, MR_END when nothing is left, MR_EFORMAT when the header or a
+ * size is wrong (payload is then left at the place of the fault).
+ */
+enum mr_status mr_chunk_next(struct mr_span *payload, struct mr_chunk *chunk);
+
+#define MR_RECORD_WORDS_MAX 255
+
+struct mr_record {
+    uint32_t site;     /* >= MR_SITE_FIRST_NAMED: an enter or exit of this site; else see kind */
+    uint8_t kind;      /* 0: enter or exit; else enum mr_record_kind (unknown kinds are handed on) */
+    bool is_exit;      /* dir */
+    bool is_inversion; /* its time lay before the record before it, and was clamped */
+    uint8_t words;     /* payload words */
+    uint64_t ticks;    /* full time; for SYNC the time it sets */
+    uint64_t payload[MR_RECORD_WORDS_MAX]; /* 63 bits each */
+};
+
+struct mr_record_reader {
+    struct mr_span rest;
+    uint64_t ticks;
+    uint32_t left;     /* words (encoding 0) or records (encoding 1) still to read */
+    uint8_t encoding;
+    uint32_t site_count; /* compact only, as the two below */
+    uint32_t depth;
+    uint32_t sites[MR_CHUNK_STACK_MAX];
+    uint32_t stack[MR_CHUNK_STACK_MAX];
+};
+
+void mr_record_reader_init(struct mr_record_reader *reader, const struct mr_chunk *chunk);
+
+/* MR_OK and one record, MR_END, or MR_EFORMAT. Only the first `words` of payload are set. */
+enum mr_status mr_record_next(struct mr_record_reader *reader, struct mr_record *record);
+
+/*
+ * Re-encodes the body of a words chunk as compact into out[capacity]. Returns the size, or 0 when it would not fit or the
+ * chunk has more than MR_CHUNK_STACK_MAX distinct sites (send it as words then). *records is the number of records.
+ * An inversion becomes a step of 0. `workspace` is scratch of the caller, no allocation is made.
+ */
+struct mr_compact_workspace {
+    uint32_t stack[MR_CHUNK_STACK_MAX];
+    uint32_t slots[4 * MR_CHUNK_STACK_MAX]; /* open addressing: site -> number */
+    uint16_t numbers[4 * MR_CHUNK_STACK_MAX];
+};
+size_t mr_chunk_compact(const struct mr_chunk *words, struct mr_compact_workspace *workspace,
+                        uint8_t *out, size_t capacity, uint32_t *records);
+
+#endif

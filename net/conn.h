@@ -1,0 +1,68 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The receiving end of a hop: one accepted connection. Reads frames, checks order and version, answers WELCOME, ACK,
+ * ERROR. Owns its descriptor and a read buffer bounded by max_frame. Non-blocking; one thread at a time (the object may
+ * be handed from the accepting thread to a lane between calls).
+ *
+ *     status = mr_conn_read(&conn);                       // on readiness; MR_AGAIN, MR_END (peer closed), MR_EIO
+ *     while ((status = mr_conn_next(&conn, &frame)) == MR_OK) {
+ *         if (frame.type == MR_FRAME_HELLO) ...           // mr_hello_get() in net/control.h, then mr_conn_welcome()
+ *         else take(&frame);                              // payload is borrowed until the next mr_conn_read()
+ *     }
+ *     if (status is an error) mr_conn_refuse(&conn, code, conn.error.text);   // one ERROR frame, then closed
+ */
+#ifndef MR_NET_CONN_H
+#define MR_NET_CONN_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/buffer.h"
+#include "base/error.h"
+#include "net/frame.h"
+
+struct mr_conn_stats {
+    uint64_t frames, bytes, duplicates;
+};
+
+struct mr_conn {
+    int fd;
+    char peer[64];          /* address:port, for messages */
+    uint32_t max_frame;
+    uint8_t *input;         /* owned */
+    size_t input_capacity, input_start, input_end;
+    struct mr_buffer output; /* control frames that the socket did not take yet */
+    bool greeted;           /* HELLO seen and WELCOME sent */
+    bool finished;          /* BYE seen */
+    uint64_t next_sequence; /* of the next data frame */
+    uint64_t acked;         /* the last sequence acknowledged to the peer */
+    uint64_t heard_ns, said_ns;
+    struct mr_conn_stats stats;
+    struct mr_error error;  /* why mr_conn_next() failed */
+};
+
+enum mr_status mr_conn_init(struct mr_conn *conn, int fd, const char *peer, uint32_t max_frame);
+void mr_conn_fini(struct mr_conn *conn); /* closes */
+
+/* Reads what is there, up to the room in the buffer. MR_OK when bytes came, MR_AGAIN, MR_END, MR_EIO. */
+enum mr_status mr_conn_read(struct mr_conn *conn);
+/*
+ * The next whole frame. Data frames that we have already (sequence < next_sequence) are dropped and counted as duplicates;
+ * one that skips ahead is MR_EFORMAT. Before HELLO any other type is MR_ESTATE. MR_AGAIN when more bytes are needed.
+ */
+enum mr_status mr_conn_next(struct mr_conn *conn, struct mr_frame *frame);
+/* Sets next_sequence, answers WELCOME. */
+enum mr_status mr_conn_welcome(struct mr_conn *conn, uint64_t next_sequence, uint64_t credit);
+/* Acknowledges up to `sequence` (nothing is sent when it is not news). */
+enum mr_status mr_conn_ack(struct mr_conn *conn, uint64_t sequence, uint64_t credit);
+enum mr_status mr_conn_move(struct mr_conn *conn, uint32_t jitter_ms);
+/* One ERROR frame (best effort), then shutdown; the caller closes with fini. */
+void mr_conn_refuse(struct mr_conn *conn, enum mr_wire_error code, const char *text);
+/* Heartbeat when due; MR_ETIMEOUT when the peer was silent for MR_WIRE_SILENCE_NS. Call about once a second. */
+enum mr_status mr_conn_tick(struct mr_conn *conn, uint64_t now_ns);
+/* Sends what is left in `output`; MR_OK when empty, MR_AGAIN when the socket is full, MR_EIO. */
+enum mr_status mr_conn_flush(struct mr_conn *conn);
+/* The wire code that fits a status of mr_conn_next(). */
+enum mr_wire_error mr_conn_wire_code(enum mr_status status);
+
+#endif

@@ -1,0 +1,223 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The msgpack payloads: HELLO (docs/FORMAT.md section 3) and DICT (section 5).
+ *
+ * Writing uses only msgpack-c's inline packers into memory of the caller: no malloc, so the probe's writer may do it.
+ * Reading (mr_hello_get, mr_dict_*) allocates through msgpack-c and belongs to workers and master. Declared sizes are checked
+ * against the bytes that are there before anything is allocated.
+ */
+#ifndef MR_NET_CONTROL_H
+#define MR_NET_CONTROL_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/error.h"
+#include "base/id.h"
+#include "base/span.h"
+#include "base/status.h"
+
+#define MR_TEXT_MAX 4096 /* bytes of any string in HELLO or DICT; longer ones are cut by writers, refused by readers */
+#define MR_ATTRIBUTES_MAX 32
+
+enum mr_role { MR_ROLE_PROBE = 0, MR_ROLE_WORKER = 1 };
+enum mr_clock_kind { MR_CLOCK_TSC = 0, MR_CLOCK_CNTVCT = 1, MR_CLOCK_MONOTONIC = 2 };
+enum mr_policy { MR_POLICY_DROP = 0, MR_POLICY_BLOCK = 1, MR_POLICY_OVERWRITE = 2 };
+const char *mr_clock_kind_name(enum mr_clock_kind kind);
+const char *mr_policy_name(enum mr_policy policy);
+
+/* ns = realtime_ns + ((t - ticks) * mult >> shift), FORMAT.md section 3. */
+struct mr_clock_info {
+    enum mr_clock_kind kind;
+    uint32_t mult;
+    uint8_t shift;
+    uint64_t ticks;
+    uint64_t realtime_ns;
+};
+/* Unix ns of a time in ticks. */
+uint64_t mr_clock_info_ns(const struct mr_clock_info *clock, uint64_t ticks);
+
+struct mr_attribute {
+    const char *key, *value;
+};
+
+/* Strings are borrowed, zero-terminated, never NULL ("" where absent). */
+struct mr_source_info {
+    const char *host, *app, *version, *exe;
+    uint32_t pid;
+    uint64_t start_ns;
+    struct mr_clock_info clock;
+    enum mr_policy policy;
+    uint32_t attribute_count;
+    struct mr_attribute attributes[MR_ATTRIBUTES_MAX];
+};
+
+struct mr_hello {
+    struct mr_id sender;
+    enum mr_role role;
+    uint32_t level;
+    uint64_t oldest;
+    const char *token;           /* "" where absent */
+    struct mr_source_info source; /* role probe only */
+    struct mr_span resume;        /* may be empty */
+};
+
+/* Size of the payload, or 0 when it does not fit. */
+size_t mr_hello_put(const struct mr_hello *hello, uint8_t *out, size_t capacity);
+
+/* Owns the strings that hello points to; free with mr_hello_free(). */
+struct mr_hello_message {
+    struct mr_hello hello;
+    void *memory;
+};
+enum mr_status mr_hello_get(struct mr_span payload, struct mr_hello_message *message,
+                            struct mr_error *error);
+void mr_hello_free(struct mr_hello_message *message);
+
+/* The items of a DICT frame. Numbers are those of FORMAT.md. */
+enum mr_dict_kind {
+    MR_DICT_MODULE = 1,
+    MR_DICT_MODULE_GONE = 2,
+    MR_DICT_NAMED_SITE = 3,
+    MR_DICT_STREAM = 4,
+    MR_DICT_LABEL_KEY = 5,
+    MR_DICT_COUNTER = 6,
+    MR_DICT_SYNC = 7,
+    MR_DICT_STRING = 8,
+    MR_DICT_SOURCE_LOSS = 9,
+    MR_DICT_SITE = 16,
+    MR_DICT_SCOPE = 17,
+    MR_DICT_SOURCE = 18,
+    MR_DICT_OUTER = 19,
+    MR_DICT_NODE = 20,
+};
+
+#define MR_BUILD_ID_MAX 64
+#define MR_MODULE_EXECUTABLE 1u
+#define MR_NAMED_SITE_ROOT 1u
+#define MR_NAMED_SITE_OUTER 2u
+
+enum mr_site_type { MR_SITE_FUNCTION = 0, MR_SITE_SPAN = 1 };
+enum mr_site_quality { MR_QUALITY_OFFSET = 0, MR_QUALITY_SYMBOL = 1, MR_QUALITY_DEBUG = 2 };
+enum mr_exactness { MR_EXACTNESS_FOLDED = 0, MR_EXACTNESS_EXACT = 1, MR_EXACTNESS_SET = 2 };
+enum mr_source_state { MR_SOURCE_LIVE = 0, MR_SOURCE_FINISHED = 1, MR_SOURCE_DIED = 2 };
+
+struct mr_dict_module {
+    uint32_t epoch, module, site_base, size, flags;
+    uint64_t address, bias;
+    struct mr_span build_id;
+    const char *path;
+};
+struct mr_dict_module_gone {
+    uint32_t epoch, module;
+};
+struct mr_dict_named_site {
+    uint32_t site, line, flags;
+    const char *name, *file;
+};
+struct mr_dict_stream {
+    uint32_t stream, tid, start_site, kind;
+    const char *name;
+};
+struct mr_dict_pair { /* label key: a = key, b = type; counter: a = counter, b = flags */
+    uint32_t a, b;
+    const char *name, *unit;
+};
+struct mr_dict_sync {
+    uint64_t ticks, realtime_ns, error_ticks;
+};
+struct mr_dict_string {
+    uint32_t index;
+    const char *text;
+};
+struct mr_dict_source_loss {
+    uint32_t reason;
+    uint64_t events;
+};
+struct mr_dict_site {
+    struct mr_id id;
+    enum mr_site_type type;
+    const char *module; /* name of the file (last part), or the application for a span */
+    struct mr_span build_id;
+    uint64_t offset;
+    const char *name, *file;
+    uint32_t line;
+    enum mr_site_quality quality;
+};
+struct mr_dict_scope {
+    struct mr_id id;
+    const char *app, *version, *host;
+};
+struct mr_dict_source {
+    struct mr_id id, scope, worker;
+    const char *host, *app, *version, *exe;
+    uint32_t pid;
+    uint64_t start_ns, end_ns;
+    enum mr_clock_kind clock;
+    enum mr_source_state state;
+    enum mr_policy policy;
+};
+struct mr_dict_outer {
+    struct mr_id scope, site;
+    uint32_t why; /* 0 start of thread, 1 option, 2 learned */
+};
+struct mr_dict_node {
+    struct mr_id id, site;
+    enum mr_exactness exactness;
+    struct mr_span children; /* FORMAT.md section 5; walk with mr_node_child_next() in net/ids.h */
+};
+
+struct mr_dict_item {
+    enum mr_dict_kind kind;
+    union {
+        struct mr_dict_module module;
+        struct mr_dict_module_gone module_gone;
+        struct mr_dict_named_site named_site;
+        struct mr_dict_stream stream;
+        struct mr_dict_pair label_key, counter;
+        struct mr_dict_sync sync;
+        struct mr_dict_string string;
+        struct mr_dict_source_loss source_loss;
+        struct mr_dict_site site;
+        struct mr_dict_scope scope;
+        struct mr_dict_source source;
+        struct mr_dict_outer outer;
+        struct mr_dict_node node;
+    };
+};
+
+/*
+ * Writing a DICT payload into memory of the caller, no malloc:
+ *
+ *     struct mr_dict_writer writer;
+ *     mr_dict_writer_init(&writer, out, capacity);
+ *     if (mr_dict_put(&writer, &item) == MR_AGAIN) { send what is there, start another }
+ *     size = mr_dict_writer_finish(&writer);           // 0 when no item was put
+ */
+struct mr_dict_writer {
+    uint8_t *out;
+    size_t capacity, size;
+    uint32_t count;
+};
+void mr_dict_writer_init(struct mr_dict_writer *writer, uint8_t *out, size_t capacity);
+/* MR_OK; MR_AGAIN when it does not fit any more (nothing is written). */
+enum mr_status mr_dict_put(struct mr_dict_writer *writer, const struct mr_dict_item *item);
+size_t mr_dict_writer_finish(struct mr_dict_writer *writer);
+
+/*
+ * Reading. Strings and spans of an item are valid until the reader is closed. MR_END after the last item; unknown kinds
+ * are skipped and counted in `unknown`.
+ */
+struct mr_dict_reader {
+    void *memory; /* msgpack zone and string copies; owned */
+    uint32_t next, count;
+    uint64_t unknown;
+};
+enum mr_status mr_dict_open(struct mr_dict_reader *reader, struct mr_span payload,
+                            struct mr_error *error);
+enum mr_status mr_dict_next(struct mr_dict_reader *reader, struct mr_dict_item *item,
+                            struct mr_error *error);
+void mr_dict_close(struct mr_dict_reader *reader);
+
+#endif

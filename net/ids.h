@@ -1,0 +1,39 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The 128-bit ids of docs/FORMAT.md section 7: XXH3_128 over canonical bytes, equal everywhere. All pure.
+ */
+#ifndef MR_NET_IDS_H
+#define MR_NET_IDS_H
+
+#include <stdint.h>
+
+#include "base/buffer.h"
+#include "base/id.h"
+#include "base/span.h"
+#include "base/status.h"
+#include "net/control.h"
+
+struct mr_id mr_id_function(struct mr_span build_id, const char *path, uint64_t offset); /* path where build_id is empty */
+struct mr_id mr_id_span(const char *app, const char *name);
+struct mr_id mr_id_unknown_site(void);
+struct mr_id mr_id_scope(const char *app, const char *version, const char *host);
+struct mr_id mr_id_path(struct mr_id parent, struct mr_id site);
+struct mr_id mr_id_outer_path(struct mr_id parent, struct mr_id site);
+
+struct mr_node_child {
+    struct mr_id id;
+    uint64_t repeat; /* 0: one or more */
+};
+/* `scratch` is cleared and used to lay out the bytes. */
+enum mr_status mr_id_node(enum mr_exactness exactness, struct mr_id site,
+                          const struct mr_node_child *children, uint32_t count,
+                          struct mr_buffer *scratch, struct mr_id *id);
+/* The child list of a node item. */
+enum mr_status mr_node_child_put(struct mr_buffer *out, const struct mr_node_child *child);
+enum mr_status mr_node_child_next(struct mr_span *children, struct mr_node_child *child); /* MR_END, MR_EFORMAT */
+
+/* 16 bytes as on the wire. */
+void mr_id_put(struct mr_id id, uint8_t out[16]);
+struct mr_id mr_id_get(const uint8_t in[16]);
+
+#endif

@@ -1,0 +1,117 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The sending end of a hop: connects, says hello, sends data frames, and keeps each until the receiver has it in custody
+ * (docs/FORMAT.md section 1; DESIGN section 5, custody). Used by the probe's writer thread and by a worker's forward filter.
+ *
+ * No malloc, no stdio, no name resolution, no locks: the caller gives memory and addresses. One thread at a time. Frames
+ * are numbered in the order of commit. When the connection breaks, it is opened again (next address, with back-off 10 ms
+ * to 1 s and jitter) and everything not acknowledged is sent again.
+ *
+ *     outbox (a ring of bytes, frames contiguous):
+ *
+ *        freed | acked .. sent .. committed | reserved | free
+ *
+ *     uint8_t *payload = mr_sender_reserve(&sender, size);  // NULL: outbox full, call mr_sender_poll() first
+ *     memcpy(payload, ...);
+ *     mr_sender_commit(&sender, MR_FRAME_CHUNKS, used);
+ *     mr_sender_poll(&sender, timeout_ns);                  // all I/O happens here
+ */
+#ifndef MR_NET_SENDER_H
+#define MR_NET_SENDER_H
+
+#include <netinet/in.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/socket.h>
+
+#include "base/error.h"
+#include "base/id.h"
+#include "base/status.h"
+#include "net/frame.h"
+
+#define MR_SENDER_ADDRESSES_MAX 16
+#define MR_SENDER_INPUT_SIZE (128u << 10)
+
+struct mr_sender_address {
+    struct sockaddr_storage address;
+    socklen_t size;
+};
+
+struct mr_sender_config {
+    struct mr_sender_address addresses[MR_SENDER_ADDRESSES_MAX];
+    uint32_t address_count;
+    struct mr_id incarnation;
+    uint8_t *outbox;      /* borrowed until fini; power of two not required */
+    size_t outbox_size;   /* >= 2 * max_frame */
+    uint32_t max_frame;   /* of payload; the receiver's smaller one is taken over */
+    uint64_t now_ns_seed; /* seeds the jitter */
+    /*
+     * Writes the HELLO payload to out; its size, or 0 on failure. `oldest` is the sequence of the oldest frame held.
+     * Called in mr_sender_poll() at every connection.
+     */
+    size_t (*hello)(void *context, uint64_t oldest, uint8_t *out, size_t capacity);
+    /* A new connection was welcomed by a receiver that knows `next_sequence - 1` frames of us (may be NULL). */
+    void (*welcomed)(void *context, uint64_t next_sequence);
+    void *context;
+};
+
+enum mr_sender_state {
+    MR_SENDER_IDLE,       /* waits for the back-off to end */
+    MR_SENDER_CONNECTING,
+    MR_SENDER_GREETING,   /* HELLO sent, waits for WELCOME */
+    MR_SENDER_OPEN,
+    MR_SENDER_REFUSED     /* told by an ERROR frame; tried again with the longest back-off */
+};
+
+struct mr_sender_stats {
+    uint64_t frames_committed, frames_acked, bytes_sent, connects, failures, resends, moves;
+};
+
+struct mr_sender {
+    struct mr_sender_config config;
+    enum mr_sender_state state;
+    int fd;                       /* -1: none */
+    uint64_t oldest_sequence;     /* of the oldest frame held (not acknowledged) */
+    uint64_t next_sequence;       /* the next to be committed */
+    uint64_t credit;              /* bytes that may be unacknowledged; told by the receiver */
+    size_t head, tail, send_at;   /* see sender.c */
+    size_t wrap;
+    size_t reserved;
+    uint64_t unacked_bytes;
+    uint64_t retry_at_ns, backoff_ns, heard_ns, said_ns;
+    uint32_t address_index;
+    uint64_t random;
+    uint32_t control_size, control_at; /* control frame being sent between data frames */
+    uint8_t control[4096];
+    uint32_t input_size;
+    uint8_t input[MR_SENDER_INPUT_SIZE];
+    struct mr_sender_stats stats;
+    struct mr_error last_error;   /* why the last connection failed, for the one who logs */
+};
+
+enum mr_status mr_sender_init(struct mr_sender *sender, const struct mr_sender_config *config);
+/* Closes the socket; what is held is given up. */
+void mr_sender_fini(struct mr_sender *sender);
+/* In a forked child: closes the copied descriptor without a word to the peer. Async-signal-safe. */
+void mr_sender_abandon(struct mr_sender *sender);
+
+/* Room for a payload of up to `size` bytes, contiguous, or NULL when the outbox is full. Reserving again replaces it. */
+uint8_t *mr_sender_reserve(struct mr_sender *sender, size_t size);
+/* Makes the first `size` reserved bytes a frame and numbers it; its sequence. */
+uint64_t mr_sender_commit(struct mr_sender *sender, enum mr_frame_type type, uint16_t flags,
+                          size_t size);
+/* Bytes of payload that could be reserved right now. */
+size_t mr_sender_room(const struct mr_sender *sender);
+
+/*
+ * Does what I/O can be done, waiting up to timeout_ns for some (0: none). MR_OK when something moved, MR_AGAIN when not,
+ * MR_EREFUSED while refused. Never fails for good: errors are in last_error and stats, and the next address is tried.
+ */
+enum mr_status mr_sender_poll(struct mr_sender *sender, uint64_t timeout_ns);
+bool mr_sender_is_drained(const struct mr_sender *sender); /* everything committed is acknowledged */
+/* Sends BYE when drained or at deadline (CLOCK_MONOTONIC ns), polling meanwhile; MR_OK or MR_ETIMEOUT. */
+enum mr_status mr_sender_finish(struct mr_sender *sender, enum mr_bye_reason reason,
+                                uint64_t deadline_ns);
+
+#endif
