@@ -1,0 +1,97 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What flows between filters. A batch has one owner; emitting or processing gives it away, mr_batch_free() ends it.
+ *
+ *     FRAME   bytes of one data frame of one sender, as received      receive -> decode
+ *     EVENTS  events of one stream, in order, in Unix ns              decode -> reconstruct -> reduce
+ *     DICT    a DICT payload that goes upward                         decode, reduce, names -> merge -> forward | repository
+ *     DELTA   a DELTA payload                                         decode, reduce -> merge -> forward | repository
+ *     END     a sender is done (BYE, or lost for good)                receive -> ... -> reduce, which closes its books
+ *
+ * A filter that has no use for a kind of batch emits it unchanged.
+ *
+ * FRAME payloads are borrowed from the connection's read buffer while a batch stays on the thread that read it; the runner
+ * calls mr_batch_own() before it crosses to another thread.
+ */
+#ifndef MR_PIPELINE_BATCH_H
+#define MR_PIPELINE_BATCH_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/buffer.h"
+#include "base/span.h"
+#include "base/status.h"
+#include "net/frame.h"
+
+struct mr_source; /* pipeline/source.h: a sender as its lane sees it */
+struct mr_stream; /* pipeline/source.h */
+
+enum mr_batch_kind { MR_BATCH_FRAME, MR_BATCH_EVENTS, MR_BATCH_DICT, MR_BATCH_DELTA, MR_BATCH_END };
+
+/*
+ * From decode: ENTER, EXIT and the others as they came; site is the lane's site number (pipeline/sites.h).
+ * From reconstruct: a well-nested sequence of OPEN and CLOSE (every OPEN gets exactly one CLOSE, innermost first), with flags.
+ */
+enum mr_event_kind {
+    MR_EVENT_ENTER = 0,
+    MR_EVENT_EXIT = 1,
+    MR_EVENT_LOSS = 2,       /* site: index into the batch's losses */
+    MR_EVENT_STATUS = 3,     /* site: 0 ok, 1 failed; of the innermost open call */
+    MR_EVENT_UNWIND = 4,     /* site: depth that remains */
+    MR_EVENT_STREAM_END = 5, /* no more events of this stream */
+    MR_EVENT_OPEN = 8,
+    MR_EVENT_CLOSE = 9,
+    MR_EVENT_TRACE_BROKEN = 10, /* the open call tree lost events here: incomplete from now on */
+};
+
+enum mr_event_flag {
+    MR_EVENT_OUTER = 1,      /* OPEN, CLOSE: an outer frame */
+    MR_EVENT_ROOT = 2,       /* OPEN, CLOSE: the root of a call tree */
+    MR_EVENT_FAILED = 4,     /* CLOSE: status failed */
+    MR_EVENT_INCOMPLETE = 8, /* CLOSE: no exit was seen; not timed */
+    MR_EVENT_UNWOUND = 16,   /* CLOSE: left without an exit of its own (exception, longjmp); timed to the catcher's next event */
+    MR_EVENT_UNKNOWN = 32,   /* OPEN: entered during a loss */
+};
+
+struct mr_event {
+    uint64_t ns;    /* Unix time */
+    uint32_t site;
+    uint16_t kind;  /* enum mr_event_kind */
+    uint16_t flags; /* enum mr_event_flag, ored */
+};
+
+struct mr_loss {
+    uint64_t events;
+    uint32_t pops, pushes; /* FORMAT.md section 6.1 */
+    uint8_t reason;        /* enum mr_loss_reason */
+};
+
+struct mr_batch {
+    enum mr_batch_kind kind;
+    struct mr_source *source;  /* FRAME, EVENTS, END; borrowed (lane-owned), NULL otherwise */
+    /* FRAME */
+    struct mr_frame frame;     /* payload borrowed, or in `bytes` after mr_batch_own() */
+    bool is_owned;
+    /* DICT, DELTA (and owned FRAME): the payload */
+    struct mr_buffer bytes;
+    /* EVENTS */
+    struct mr_stream *stream;
+    struct mr_event *events;   /* capacity event_capacity, owned */
+    uint32_t event_count, event_capacity;
+    struct mr_loss *losses;    /* owned */
+    uint32_t loss_count, loss_capacity;
+    /* END */
+    uint32_t end_state;        /* enum mr_source_state: finished or died */
+    struct mr_batch *next;     /* link for whoever owns it (free lists, queues) */
+};
+
+#define MR_BATCH_EVENTS_MAX 4096 /* events per batch: 64 KiB, half of a usual L2 way set; measured in docs/why */
+#define MR_BATCH_BYTES_MAX (8u << 20)
+
+/* NULL when there is no memory. EVENTS batches come with room for MR_BATCH_EVENTS_MAX events. */
+struct mr_batch *mr_batch_new(enum mr_batch_kind kind);
+void mr_batch_free(struct mr_batch *batch); /* NULL allowed */
+enum mr_status mr_batch_own(struct mr_batch *batch);
+
+#endif
