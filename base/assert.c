@@ -9,8 +9,9 @@ void mr_assert_fail(const char *condition, const char *file, int line,
                     const char *function)
 {
     char text[512];
-    int size = snprintf(text, sizeof(text), "millrace: assertion failed: %s (%s, %s:%d)\n",
-                        condition, function, file, line);
+    int size =
+        snprintf(text, sizeof(text), "millrace: assertion failed: %s (%s, %s:%d)\n",
+                 condition, function, file, line);
 
     /* write() and not stdio: the failing thread may hold stdio's locks. */
     if (size > 0) {

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Programmer errors stop the program where they are seen, with place and condition on stderr. Never for input from
- * outside (that gets a status), and never in the probe, which counts and drops.
+ * Programmer errors stop the program where they are seen, with place and condition on
+ * stderr. Never for input from outside (that gets a status), and never in the probe,
+ * which counts and drops.
  *
- * MR_ASSERT stays on in release builds; MR_DEBUG_ASSERT, for hot paths, is compiled out with NDEBUG, and its
- * condition is then not evaluated.
+ * MR_ASSERT stays on in release builds; MR_DEBUG_ASSERT, for hot paths, is compiled out
+ * with NDEBUG, and its condition is then not evaluated.
  *
  * Use:
  *     MR_ASSERT(index < count);

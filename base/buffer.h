@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A growable run of bytes with a hard limit. It never aborts: past the limit it says MR_ELIMIT, without memory
- * MR_ENOMEM, and holds what it held before. The caller owns the struct, the buffer owns `data`. One thread at a time.
+ * A growable run of bytes with a hard limit. It never aborts: past the limit it says
+ * MR_ELIMIT, without memory MR_ENOMEM, and holds what it held before. The caller owns the
+ * struct, the buffer owns `data`. One thread at a time.
  *
  * Use:
  *     struct mr_buffer buffer;
@@ -38,15 +39,18 @@ void mr_buffer_fini(struct mr_buffer *buffer);
 void mr_buffer_clear(struct mr_buffer *buffer);
 
 /*
- * Makes room for `size` more bytes and points `at` to them; they count from mr_buffer_commit() on. The pointer is
- * valid until the next call on the buffer. MR_ELIMIT, MR_ENOMEM.
+ * Makes room for `size` more bytes and points `at` to them; they count from
+ * mr_buffer_commit() on. The pointer is valid until the next call on the buffer.
+ * MR_ELIMIT, MR_ENOMEM.
  */
 enum mr_status mr_buffer_reserve(struct mr_buffer *buffer, size_t size, uint8_t **at);
 
 /* Adds `size` bytes that were written after mr_buffer_reserve() of at least as many. */
 void mr_buffer_commit(struct mr_buffer *buffer, size_t size);
 
-/* Adds a copy of `size` bytes. `data` may be NULL if `size` is 0. MR_ELIMIT, MR_ENOMEM. */
+/*
+ * Adds a copy of `size` bytes. `data` may be NULL if `size` is 0. MR_ELIMIT, MR_ENOMEM.
+ */
 enum mr_status mr_buffer_append(struct mr_buffer *buffer, const void *data, size_t size);
 enum mr_status mr_buffer_append_byte(struct mr_buffer *buffer, uint8_t byte);
 /* The characters of `text`, without its terminating zero. */
@@ -54,7 +58,9 @@ enum mr_status mr_buffer_append_text(struct mr_buffer *buffer, const char *text)
 /* The low `size` (1 to 8) bytes of `value`, little-endian. */
 enum mr_status mr_buffer_append_le(struct mr_buffer *buffer, uint64_t value, size_t size);
 
-/* Adds formatted text, without a terminating zero. All or nothing. MR_ELIMIT, MR_ENOMEM. */
+/*
+ * Adds formatted text, without a terminating zero. All or nothing. MR_ELIMIT, MR_ENOMEM.
+ */
 MR_PRINTF(2, 3)
 enum mr_status mr_buffer_append_format(struct mr_buffer *buffer, const char *format, ...);
 

@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Times in nanoseconds, and the processor's raw tick counter. Any thread, async-signal-safe, no memory.
+ * Times in nanoseconds, and the processor's raw tick counter. Any thread,
+ * async-signal-safe, no memory.
  *
- * Ticks cost a few nanoseconds (no fence: the read may move by some tens of instructions) and have a frequency of
- * their own; the rate is measured by who needs nanoseconds, from two pairs (ticks, monotonic).
+ * Ticks cost a few nanoseconds (no fence: the read may move by some tens of instructions)
+ * and have a frequency of their own; the rate is measured by who needs nanoseconds, from
+ * two pairs (ticks, monotonic).
  *
  * Use:
  *     uint64_t start_ns = mr_clock_monotonic_ns();
@@ -24,8 +26,8 @@
 #define MR_HOUR_NS (60 * MR_MINUTE_NS)
 
 enum mr_clock_ticks_kind {
-    MR_CLOCK_TICKS_TSC,      /* x86-64 time-stamp counter */
-    MR_CLOCK_TICKS_CNTVCT,   /* aarch64 virtual counter */
+    MR_CLOCK_TICKS_TSC,    /* x86-64 time-stamp counter */
+    MR_CLOCK_TICKS_CNTVCT, /* aarch64 virtual counter */
     MR_CLOCK_TICKS_MONOTONIC /* nanoseconds of CLOCK_MONOTONIC: no counter on this machine */
 };
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The only home of compiler extensions: everything that ISO C17 does not have is given a name here, once,
- * for gcc >= 12 and clang >= 14.
+ * The only home of compiler extensions: everything that ISO C17 does not have is given a
+ * name here, once, for gcc >= 12 and clang >= 14.
  *
  * Use:
  *     MR_PRINTF(2, 3) void report(int code, const char *format, ...);
@@ -24,7 +24,10 @@
 #define MR_PRINTF(at, first) __attribute__((format(printf, at, first)))
 #define MR_EXPORT __attribute__((visibility("default")))
 #define MR_HIDDEN __attribute__((visibility("hidden")))
-/* Never calls the -finstrument-functions hooks: for everything that a hook itself may call. */
+/*
+ * Never calls the -finstrument-functions hooks: for everything that a hook itself may
+ * call.
+ */
 #define MR_NO_INSTRUMENT __attribute__((no_instrument_function))
 #define MR_ALWAYS_INLINE inline __attribute__((always_inline))
 #define MR_NOINLINE __attribute__((noinline))
@@ -33,7 +36,10 @@
 #define MR_FALLTHROUGH __attribute__((fallthrough))
 #define MR_CONSTRUCTOR __attribute__((constructor))
 #define MR_DESTRUCTOR __attribute__((destructor))
-/* Thread-local storage reached without a call to the loader; for the probe's per-thread state. */
+/*
+ * Thread-local storage reached without a call to the loader; for the probe's per-thread
+ * state.
+ */
 #define MR_TLS_INITIAL_EXEC __attribute__((tls_model("initial-exec")))
 
 /* Bytes of a cache line on every machine we support (x86-64, most aarch64 servers). */
@@ -66,8 +72,8 @@ __extension__ typedef unsigned __int128 mr_u128;
 #endif
 
 /*
- * Tell ThreadSanitizer of a hand-off that it cannot see (a ring whose ordering is in assembly). `address` is any
- * address that both sides name. Nothing in other builds.
+ * Tell ThreadSanitizer of a hand-off that it cannot see (a ring whose ordering is in
+ * assembly). `address` is any address that both sides name. Nothing in other builds.
  */
 #if MR_SANITIZE_THREAD
 void __tsan_acquire(void *address);
@@ -80,8 +86,9 @@ void __tsan_release(void *address);
 #endif
 
 /*
- * The processor's own counter, read without a fence: about 10 ns on x86-64. MR_COMPILER_TICKS() exists when
- * MR_COMPILER_HAS_TICKS is 1; use mr_clock_ticks() (base/clock.h), which always exists.
+ * The processor's own counter, read without a fence: about 10 ns on x86-64.
+ * MR_COMPILER_TICKS() exists when MR_COMPILER_HAS_TICKS is 1; use mr_clock_ticks()
+ * (base/clock.h), which always exists.
  */
 #if defined(__x86_64__)
 #define MR_COMPILER_HAS_TICKS 1

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The cause of a failure in words, kept beside its status: the place (option, file, connection, offset) and what
- * the user can do. The caller owns the struct, usually on its stack; the first error is kept and later ones are
- * ignored, so the root cause survives the unwinding. Not shared between threads.
+ * The cause of a failure in words, kept beside its status: the place (option, file,
+ * connection, offset) and what the user can do. The caller owns the struct, usually on
+ * its stack; the first error is kept and later ones are ignored, so the root cause
+ * survives the unwinding. Not shared between threads.
  *
  * Use:
  *     struct mr_error error = MR_ERROR_NONE;
@@ -30,14 +31,18 @@ struct mr_error {
     }
 
 /*
- * Keeps status and the formatted text unless `error` already holds an earlier failure. Returns `status` always, so
- * that it can end a function. `error` may be NULL (nobody wants the words). `status` is not MR_OK.
+ * Keeps status and the formatted text unless `error` already holds an earlier failure.
+ * Returns `status` always, so that it can end a function. `error` may be NULL (nobody
+ * wants the words). `status` is not MR_OK.
  */
 MR_PRINTF(3, 4)
 enum mr_status mr_error_set(struct mr_error *error, enum mr_status status,
                             const char *format, ...);
 
-/* As mr_error_set(), with ": " and the text of `system_errno` (an errno value) at the end. */
+/*
+ * As mr_error_set(), with ": " and the text of `system_errno` (an errno value) at the
+ * end.
+ */
 MR_PRINTF(4, 5)
 enum mr_status mr_error_set_errno(struct mr_error *error, enum mr_status status,
                                   int system_errno, const char *format, ...);

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Non-cryptographic hashes of bytes, XXH3 of xxHash 0.8: the same on every machine and in every version, so they may be
- * stored and sent. 64 bits for checksums and tables, 128 bits for identities. Any thread, no memory.
- * Specification: XXH3 as frozen in xxHash v0.8.0 (github.com/Cyan4973/xxHash).
+ * Non-cryptographic hashes of bytes, XXH3 of xxHash 0.8: the same on every machine and in
+ * every version, so they may be stored and sent. 64 bits for checksums and tables, 128
+ * bits for identities. Any thread, no memory. Specification: XXH3 as frozen in xxHash
+ * v0.8.0 (github.com/Cyan4973/xxHash).
  *
  * Use:
  *     uint64_t checksum = mr_hash64(mr_span_of(payload, payload_size));

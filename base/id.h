@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A 128-bit id: of a source, a trace (random), a site or a shape (a hash). A plain value; any thread.
+ * A 128-bit id: of a source, a trace (random), a site or a shape (a hash). A plain value;
+ * any thread.
  *
  * Use:
  *     struct mr_id id;
@@ -36,7 +37,10 @@ static inline bool mr_id_is_zero(struct mr_id id)
     return (id.hi | id.lo) == 0;
 }
 
-/* Below, equal, above 0 as `a` sorts before, with, after `b`: as 128-bit numbers, and as their texts. */
+/*
+ * Below, equal, above 0 as `a` sorts before, with, after `b`: as 128-bit numbers, and as
+ * their texts.
+ */
 static inline int mr_id_compare(struct mr_id a, struct mr_id b)
 {
     if (a.hi != b.hi)
@@ -47,8 +51,8 @@ static inline int mr_id_compare(struct mr_id a, struct mr_id b)
 }
 
 /*
- * A 64-bit hash for tables in memory: good low bits even for ids that count up (constants of MurmurHash3's
- * finaliser). Not stable across versions: never store or send it.
+ * A 64-bit hash for tables in memory: good low bits even for ids that count up (constants
+ * of MurmurHash3's finaliser). Not stable across versions: never store or send it.
  */
 static inline uint64_t mr_id_hash(struct mr_id id)
 {
@@ -65,7 +69,10 @@ enum mr_status mr_id_random(struct mr_id *id);
 /* Writes 32 lower-case hexadecimal digits, hi first, and a zero; returns `text`. */
 char *mr_id_format(struct mr_id id, char text[MR_ID_TEXT_SIZE]);
 
-/* Reads exactly 32 hexadecimal digits of either case. MR_EFORMAT, with `id` unchanged, for anything else. */
+/*
+ * Reads exactly 32 hexadecimal digits of either case. MR_EFORMAT, with `id` unchanged,
+ * for anything else.
+ */
 enum mr_status mr_id_parse(const char *text, size_t size, struct mr_id *id);
 
 #endif

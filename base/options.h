@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The options of a command, once: a table that makes the flag, the MILLRACE_ variable, the checks, --help and the man
- * page. A command keeps its table in a .def list beside it, one line per option:
+ * The options of a command, once: a table that makes the flag, the MILLRACE_ variable,
+ * the checks, --help and the man page. A command keeps its table in a .def list beside
+ * it, one line per option:
  *
  *     MR_OPTION(kind, field, "flag-name", "PLACEHOLDER", "default", "help", .designators...)
  *
@@ -13,9 +14,11 @@
  *     STRING    const char *      anything; borrowed from argv, environment or table
  *     CHOICE    unsigned          one of .choices = "a|b|c"; the value is its position from 0
  *
- * Designators: .min, .max (U64, SIZE, DURATION, in the field's unit; .max 0 is none), .choices, .env (a variable name
- * instead of the derived MILLRACE_FLAG_NAME; "" for none). A default of NULL leaves the field zero and is shown as
- * nothing. Flag beats variable beats default; the last of repeated flags wins; an empty variable is as if unset.
+ * Designators: .min, .max (U64, SIZE, DURATION, in the field's unit; .max 0 is none),
+ * .choices, .env (a variable name instead of the derived MILLRACE_FLAG_NAME; "" for
+ * none). A default of NULL leaves the field zero and is shown as nothing. Flag beats
+ * variable beats default; the last of repeated flags wins; an empty variable is as if
+ * unset.
  *
  * Use (worker/options.def):
  *     MR_OPTION(STRING, listen, "listen", "ENDPOINT", "tcp://127.0.0.1:4600", "where to listen")
@@ -40,7 +43,8 @@
  *     if (exit_status >= 0)
  *         return exit_status;
  *
- * --help and --help-man exist in every table. Parsing happens once, before threads start; no function keeps state.
+ * --help and --help-man exist in every table. Parsing happens once, before threads start;
+ * no function keeps state.
  */
 #ifndef MR_BASE_OPTIONS_H
 #define MR_BASE_OPTIONS_H
@@ -72,7 +76,10 @@ enum mr_option_kind {
 /* A table line as a field of the command's struct. */
 #define MR_OPTION_FIELD(kind_, field_, ...) MR_OPTION_TYPE_##kind_ field_;
 
-/* A table line as a struct mr_option_spec; the last argument is the help, with designators after it. */
+/*
+ * A table line as a struct mr_option_spec; the last argument is the help, with
+ * designators after it.
+ */
 #define MR_OPTION_SPEC(struct_, kind_, field_, name_, placeholder_, default_, ...)       \
     {.kind = MR_OPTION_##kind_,                                                          \
      .offset = offsetof(struct_, field_),                                                \
@@ -95,21 +102,25 @@ struct mr_option_spec {
 };
 
 struct mr_option_table {
-    const char *command;     /* "millrace worker" */
-    const char *summary;     /* one sentence, lower case, no full stop */
-    const char *positionals; /* in the usage line: "PROGRAM [ARGUMENT...]"; NULL: none are allowed */
+    const char *command; /* "millrace worker" */
+    const char *summary; /* one sentence, lower case, no full stop */
+    const char *
+        positionals; /* in the usage line: "PROGRAM [ARGUMENT...]"; NULL: none are allowed */
     const struct mr_option_spec *specs;
     size_t spec_count;
-    bool stop_at_positional; /* the first positional ends the options: for `record PROGRAM ARGS` */
+    bool
+        stop_at_positional; /* the first positional ends the options: for `record PROGRAM ARGS` */
 };
 
 enum mr_options_action { MR_OPTIONS_RUN, MR_OPTIONS_HELP, MR_OPTIONS_HELP_MAN };
 
 /*
- * Fills `*options` (the command's struct, all of whose table fields are written) from default, `env` (as environ; may
- * be NULL) and argv[1..]. Moves the options to the front of argv, in order; argv[*first_positional .. argc-1] are the
- * positionals, without a "--" before them. *action tells if --help or --help-man was met, which ends the parsing.
- * MR_EUSAGE, with the option or variable, the value and what is allowed in `error`. Bad tables assert.
+ * Fills `*options` (the command's struct, all of whose table fields are written) from
+ * default, `env` (as environ; may be NULL) and argv[1..]. Moves the options to the front
+ * of argv, in order; argv[*first_positional .. argc-1] are the positionals, without a
+ * "--" before them. *action tells if --help or --help-man was met, which ends the
+ * parsing. MR_EUSAGE, with the option or variable, the value and what is allowed in
+ * `error`. Bad tables assert.
  */
 enum mr_status mr_options_parse(const struct mr_option_table *table, void *options,
                                 int argc, char **argv, char *const *env,
@@ -117,13 +128,16 @@ enum mr_status mr_options_parse(const struct mr_option_table *table, void *optio
                                 struct mr_error *error);
 
 /*
- * The start of a command's main: parses with the process' environment; prints help to stdout, or the error in one
- * line to stderr. Returns -1 to go on, else the exit status: 0 after help, 2 after an error.
+ * The start of a command's main: parses with the process' environment; prints help to
+ * stdout, or the error in one line to stderr. Returns -1 to go on, else the exit status:
+ * 0 after help, 2 after an error.
  */
 int mr_options_start(const struct mr_option_table *table, void *options, int argc,
                      char **argv, int *first_positional);
 
-/* Appends the text of --help, wrapped to `columns` (at least 40). The buffer's failures. */
+/*
+ * Appends the text of --help, wrapped to `columns` (at least 40). The buffer's failures.
+ */
 enum mr_status mr_options_help(const struct mr_option_table *table, size_t columns,
                                struct mr_buffer *out);
 
@@ -131,20 +145,21 @@ enum mr_status mr_options_help(const struct mr_option_table *table, size_t colum
 enum mr_status mr_options_man(const struct mr_option_table *table, struct mr_buffer *out);
 
 /*
- * Reads one value as the table's kind; for values that come from elsewhere, such as attributes. `where` names the
- * origin in the error text ("--lanes"). MR_EUSAGE.
+ * Reads one value as the table's kind; for values that come from elsewhere, such as
+ * attributes. `where` names the origin in the error text ("--lanes"). MR_EUSAGE.
  */
-enum mr_status mr_options_parse_value(const struct mr_option_spec *spec, const char *where,
-                                      const char *text, void *field,
+enum mr_status mr_options_parse_value(const struct mr_option_spec *spec,
+                                      const char *where, const char *text, void *field,
                                       struct mr_error *error);
 
 /* Writes the variable's name ("MILLRACE_BLOCK_TIMEOUT", or "" for none) to `name`. */
 #define MR_OPTION_ENV_SIZE 64
-void mr_options_env_name(const struct mr_option_spec *spec, char name[MR_OPTION_ENV_SIZE]);
+void mr_options_env_name(const struct mr_option_spec *spec,
+                         char name[MR_OPTION_ENV_SIZE]);
 
 /*
- * The one of `count` words nearest to `word` by edit distance, or NULL if none is near (more than a third of its
- * letters differ). Also for subcommands.
+ * The one of `count` words nearest to `word` by edit distance, or NULL if none is near
+ * (more than a third of its letters differ). Also for subcommands.
  */
 const char *mr_options_nearest(const char *word, const char *const *words, size_t count);
 

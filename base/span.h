@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A borrowed run of bytes: pointer and size together, instead of a bare pointer. A span owns nothing; it is valid as
- * long as the memory it points into. Taking from a span moves its front and never reads past its end.
+ * A borrowed run of bytes: pointer and size together, instead of a bare pointer. A span
+ * owns nothing; it is valid as long as the memory it points into. Taking from a span
+ * moves its front and never reads past its end.
  *
  * Use:
  *     struct mr_span rest = mr_span_of(frame, frame_size), head;
@@ -37,7 +38,10 @@ static inline bool mr_span_is_empty(struct mr_span span)
     return span.size == 0;
 }
 
-/* Moves the first `size` bytes of `span` into `head`. False, with nothing changed, if it has fewer. */
+/*
+ * Moves the first `size` bytes of `span` into `head`. False, with nothing changed, if it
+ * has fewer.
+ */
 static inline bool mr_span_take(struct mr_span *span, size_t size, struct mr_span *head)
 {
     if (size > span->size)
@@ -64,7 +68,8 @@ static inline bool mr_span_equal(struct mr_span a, struct mr_span b)
 }
 
 /*
- * Little-endian integers off the front, at any alignment. False, with nothing changed, if the span is too short.
+ * Little-endian integers off the front, at any alignment. False, with nothing changed, if
+ * the span is too short.
  */
 static inline bool mr_span_take_u8(struct mr_span *span, uint8_t *value)
 {

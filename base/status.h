@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The result of an operation that can fail for reasons outside the program. Programmer errors assert instead
- * (base/assert.h). MR_OK is 0; MR_AGAIN and MR_END are outcomes, not errors. A cause in words travels beside it
- * in a struct mr_error (base/error.h). All functions: any thread, no memory.
+ * The result of an operation that can fail for reasons outside the program. Programmer
+ * errors assert instead (base/assert.h). MR_OK is 0; MR_AGAIN and MR_END are outcomes,
+ * not errors. A cause in words travels beside it in a struct mr_error (base/error.h). All
+ * functions: any thread, no memory.
  *
  * Use:
  *     enum mr_status status = mr_buffer_append(&buffer, data, size);
@@ -21,7 +22,10 @@ enum mr_status {
     MR_STATUS_COUNT /* not a status: how many there are */
 };
 
-/* The short name, such as "format", for counters, labels and JSON; "unknown" for a value out of range. */
+/*
+ * The short name, such as "format", for counters, labels and JSON; "unknown" for a value
+ * out of range.
+ */
 const char *mr_status_name(enum mr_status status);
 
 /* The meaning in words, such as "the bytes break the format", for people. */

@@ -1,0 +1,129 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "base/table.h"
+
+#include "base/assert.h"
+#include "base/compiler.h"
+
+#include <stdlib.h>
+
+#define MIN_CAPACITY 16
+
+void mr_table_init(struct mr_table *table, uint32_t limit)
+{
+    MR_ASSERT(table);
+    MR_ASSERT(limit >= 1 && limit <= MR_TABLE_COUNT_MAX);
+    *table = (struct mr_table){.limit = limit};
+}
+
+void mr_table_fini(struct mr_table *table)
+{
+    MR_ASSERT(table);
+    free(table->slots);
+    *table = (struct mr_table){.limit = table->limit};
+}
+
+static void free_all_slots(struct mr_table_slot *slots, size_t capacity)
+{
+    for (size_t i = 0; i < capacity; i++)
+        slots[i].index = MR_TABLE_NONE;
+}
+
+void mr_table_clear(struct mr_table *table)
+{
+    free_all_slots(table->slots, table->capacity);
+    table->count = 0;
+}
+
+/*
+ * The slot that holds `id`, or the free one where it belongs. There is always a free
+ * slot.
+ */
+static struct mr_table_slot *slot_of(struct mr_table_slot *slots, size_t capacity,
+                                     struct mr_id id)
+{
+    size_t mask = capacity - 1;
+    size_t at = (size_t)mr_id_hash(id) & mask;
+
+    MR_DEBUG_ASSERT(capacity && (capacity & mask) == 0);
+    while (slots[at].index != MR_TABLE_NONE && !mr_id_equal(slots[at].id, id))
+        at = (at + 1) & mask;
+    return &slots[at];
+}
+
+uint32_t mr_table_find(const struct mr_table *table, struct mr_id id)
+{
+    if (table->count == 0)
+        return MR_TABLE_NONE;
+    return slot_of(table->slots, table->capacity, id)->index;
+}
+
+static enum mr_status rehash(struct mr_table *table, size_t capacity)
+{
+    struct mr_table_slot *slots;
+
+    if (capacity > SIZE_MAX / sizeof(*slots))
+        return MR_ENOMEM;
+    slots = malloc(capacity * sizeof(*slots));
+    if (!slots)
+        return MR_ENOMEM;
+    free_all_slots(slots, capacity);
+    for (size_t i = 0; i < table->capacity; i++) {
+        if (table->slots[i].index != MR_TABLE_NONE)
+            *slot_of(slots, capacity, table->slots[i].id) = table->slots[i];
+    }
+    free(table->slots);
+    table->slots = slots;
+    table->capacity = capacity;
+    return MR_OK;
+}
+
+/*
+ * Room for one more entry: at most 3/4 of the slots in use, beyond which linear probing's
+ * chains grow long.
+ */
+static enum mr_status make_room(struct mr_table *table)
+{
+    if (table->count >= table->limit)
+        return MR_ELIMIT;
+    if ((size_t)table->count + 1 <= table->capacity / 4 * 3)
+        return MR_OK;
+    return rehash(table, table->capacity ? table->capacity * 2 : MIN_CAPACITY);
+}
+
+static enum mr_status add(struct mr_table *table, struct mr_id id, uint32_t index)
+{
+    enum mr_status status = make_room(table);
+
+    if (status != MR_OK)
+        return status;
+    *slot_of(table->slots, table->capacity, id) = (struct mr_table_slot){id, index};
+    table->count++;
+    return MR_OK;
+}
+
+enum mr_status mr_table_find_or_add(struct mr_table *table, struct mr_id id,
+                                    uint32_t new_index, uint32_t *index)
+{
+    enum mr_status status;
+    uint32_t found = mr_table_find(table, id);
+
+    MR_ASSERT(new_index != MR_TABLE_NONE);
+    MR_ASSERT(index);
+    if (found != MR_TABLE_NONE) {
+        *index = found;
+        return MR_OK;
+    }
+    status = add(table, id, new_index);
+    if (status == MR_OK)
+        *index = new_index;
+    return status;
+}
+
+enum mr_status mr_table_put(struct mr_table *table, struct mr_id id, uint32_t index)
+{
+    MR_ASSERT(index != MR_TABLE_NONE);
+    if (mr_table_find(table, id) == MR_TABLE_NONE)
+        return add(table, id, index);
+    slot_of(table->slots, table->capacity, id)->index = index;
+    return MR_OK;
+}
