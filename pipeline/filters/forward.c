@@ -1,0 +1,275 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * field (of the link)  written by        read by          access
+ * stopping             the worker, once  forward          release store [S], acquire load [T]
+ * reannounce           forward           merge            release add [R], acquire load in merge.c
+ * is_open, frames_*    forward           stats, at exit   relaxed: numbers, ordered with nothing
+ * Pairs: [S]-[T] what was pushed before the stop. Progress: wait-free but for process().
+ */
+#include "pipeline/filters/forward.h"
+
+#include "base/assert.h"
+#include "base/atomics.h"
+#include "base/clock.h"
+#include "base/log.h"
+#include "net/control.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define POLL_WAIT_NS (10 * MR_MILLISECOND_NS)
+#define BYE_WAIT_NS MR_SECOND_NS
+
+enum counter {
+    COUNTER_SENT,
+    COUNTER_ACKED,
+    COUNTER_BYTES,
+    COUNTER_CONNECTS,
+    COUNTER_FAILURES,
+    COUNTER_RESENDS,
+    COUNTER_TOO_LARGE,
+    COUNTER_COUNT
+};
+
+static const char *const counter_names[COUNTER_COUNT] = {
+    "forward_frames",   "forward_acked",   "forward_bytes",    "forward_connects",
+    "forward_failures", "forward_resends", "forward_too_large"};
+
+struct forward {
+    const struct mr_forward_config *config;
+    struct mr_sender sender;
+    uint8_t *outbox;
+    uint64_t told[COUNTER_COUNT]; /* what mr_filter_count() has of the sender's numbers */
+    uint64_t progress_ns; /* when frames_acked last grew, or the stop was first seen */
+    uint64_t progress_acked;
+    bool was_open, saw_stop;
+};
+
+static size_t write_hello(void *context, uint64_t oldest, uint8_t *out, size_t capacity)
+{
+    struct forward *forward = context;
+    struct mr_hello hello = {.sender = forward->config->incarnation,
+                             .role = MR_ROLE_WORKER,
+                             .level = forward->config->level,
+                             .oldest = oldest,
+                             .token = forward->config->token};
+
+    return mr_hello_put(&hello, out, capacity);
+}
+
+/* A receiver that misses frames we no longer hold misses dictionary items in them. */
+static void on_welcome(void *context, uint64_t next_sequence)
+{
+    struct forward *forward = context;
+
+    if (next_sequence >= forward->sender.oldest_sequence)
+        return;
+    mr_add_acq_rel(&forward->config->link->reannounce, 1); /* [R] */
+    mr_log_info("forward: %s is new to us: the dictionary goes out again",
+                forward->config->target);
+}
+
+static enum mr_status forward_open(struct mr_filter *filter, const void *config,
+                                   struct mr_error *error)
+{
+    struct forward *forward = mr_filter_state(filter);
+    const struct mr_forward_config *given = config;
+    struct mr_sender_config sender = {.address_count = given->address_count,
+                                      .incarnation = given->incarnation,
+                                      .outbox_size = (size_t)given->outbox_bytes,
+                                      .max_frame = given->max_frame,
+                                      .now_ns_seed = mr_clock_realtime_ns(),
+                                      .hello = write_hello,
+                                      .welcomed = on_welcome,
+                                      .context = forward};
+
+    MR_ASSERT(given->link && given->address_count > 0);
+    MR_ASSERT(given->outbox_bytes >= 2 * (uint64_t)given->max_frame);
+    forward->config = given;
+    forward->outbox = malloc((size_t)given->outbox_bytes);
+    if (!forward->outbox)
+        return mr_error_set(error, MR_ENOMEM,
+                            "no memory for an outbox of %" PRIu64 " bytes (--outbox)",
+                            given->outbox_bytes);
+    memcpy(sender.addresses, given->addresses, sizeof(sender.addresses));
+    sender.outbox = forward->outbox;
+    for (uint32_t i = 0; i < COUNTER_COUNT; i++)
+        mr_filter_name_counter(filter, i, counter_names[i]);
+    if (mr_sender_init(&forward->sender, &sender) != MR_OK) {
+        free(forward->outbox);
+        return mr_error_set(error, MR_EUSAGE, "cannot send to %s", given->target);
+    }
+    return MR_OK;
+}
+
+static void tell(struct mr_filter *filter, enum counter counter, uint64_t now)
+{
+    struct forward *forward = mr_filter_state(filter);
+
+    mr_filter_count(filter, counter, now - forward->told[counter]);
+    forward->told[counter] = now;
+}
+
+static void tell_numbers(struct mr_filter *filter)
+{
+    struct forward *forward = mr_filter_state(filter);
+    const struct mr_sender_stats *stats = &forward->sender.stats;
+    struct mr_forward_link *link = forward->config->link;
+
+    tell(filter, COUNTER_SENT, stats->frames_committed);
+    tell(filter, COUNTER_ACKED, stats->frames_acked);
+    tell(filter, COUNTER_BYTES, stats->bytes_sent);
+    tell(filter, COUNTER_CONNECTS, stats->connects);
+    tell(filter, COUNTER_FAILURES, stats->failures);
+    tell(filter, COUNTER_RESENDS, stats->resends);
+    /* Relaxed: numbers for people. */
+    mr_store_relaxed(&link->frames_acked, stats->frames_acked);
+    mr_store_relaxed(&link->frames_held, stats->frames_committed - stats->frames_acked);
+}
+
+/* One line per change: opened, lost, refused; and at most one in 10 s while it stays away. */
+static void log_state(struct forward *forward)
+{
+    static struct mr_log_limit limit = MR_LOG_LIMIT(10 * MR_SECOND_NS);
+    const char *target = forward->config->target;
+    bool is_open = forward->sender.state == MR_SENDER_OPEN;
+
+    if (is_open != forward->was_open) {
+        forward->was_open = is_open;
+        mr_store_relaxed(&forward->config->link->is_open, is_open); /* for people */
+        if (is_open)
+            mr_log_info("forward: connected to %s", target);
+        else
+            mr_log_info("forward: the connection to %s is lost: %s", target,
+                        forward->sender.last_error.text);
+    } else if (!is_open && forward->sender.last_error.status != MR_OK &&
+               forward->sender.stats.failures > 0) {
+        (void)mr_log_limited(&limit, MR_LOG_WARN, "forward: %s: %s; trying again", target,
+                             forward->sender.last_error.text);
+    }
+}
+
+static void poll_sender(struct mr_filter *filter, uint64_t wait_ns)
+{
+    struct forward *forward = mr_filter_state(filter);
+
+    (void)mr_sender_poll(&forward->sender, wait_ns); /* its failures are in the state */
+    log_state(forward);
+    tell_numbers(filter);
+}
+
+/* While stopping: true once nothing was acknowledged for give_up_ns. */
+static bool must_give_up(struct forward *forward)
+{
+    uint64_t now_ns = mr_clock_monotonic_ns();
+
+    if (!mr_load_acquire(&forward->config->link->stopping)) /* [T] */
+        return false;
+    if (!forward->saw_stop ||
+        forward->sender.stats.frames_acked != forward->progress_acked) {
+        forward->saw_stop = true;
+        forward->progress_acked = forward->sender.stats.frames_acked;
+        forward->progress_ns = now_ns;
+    }
+    return now_ns - forward->progress_ns >= forward->config->give_up_ns;
+}
+
+/* Waits for room: the back pressure of the header's contract. */
+static uint8_t *wait_for_room(struct mr_filter *filter, size_t size)
+{
+    struct forward *forward = mr_filter_state(filter);
+    uint8_t *payload;
+
+    while (!(payload = mr_sender_reserve(&forward->sender, size))) {
+        if (must_give_up(forward))
+            return NULL;
+        poll_sender(filter, POLL_WAIT_NS);
+    }
+    return payload;
+}
+
+static void give_up(struct forward *forward, uint64_t frames)
+{
+    mr_add_relaxed(&forward->config->link->frames_given_up, frames); /* a number */
+}
+
+static enum mr_status send_batch(struct mr_filter *filter, const struct mr_batch *batch)
+{
+    static struct mr_log_limit limit = MR_LOG_LIMIT(10 * MR_SECOND_NS);
+    struct forward *forward = mr_filter_state(filter);
+    enum mr_frame_type type =
+        batch->kind == MR_BATCH_DICT ? MR_FRAME_DICT : MR_FRAME_DELTA;
+    uint8_t *payload;
+
+    if (batch->bytes.size > forward->sender.config.max_frame) {
+        mr_filter_count(filter, COUNTER_TOO_LARGE, 1);
+        give_up(forward, 1);
+        (void)mr_log_limited(
+            &limit, MR_LOG_ERROR,
+            "forward: a %s of %zu bytes is larger than %s takes (%" PRIu32
+            "); it is lost and counted: raise --max-frame there",
+            mr_frame_type_name((uint8_t)type), batch->bytes.size, forward->config->target,
+            forward->sender.config.max_frame);
+        return MR_OK;
+    }
+    payload = wait_for_room(filter, batch->bytes.size);
+    if (!payload) {
+        give_up(forward, 1);
+        return MR_OK;
+    }
+    memcpy(payload, batch->bytes.data, batch->bytes.size);
+    (void)mr_sender_commit(&forward->sender, type, 0, batch->bytes.size);
+    return MR_OK;
+}
+
+static enum mr_status forward_process(struct mr_filter *filter, struct mr_batch *batch)
+{
+    enum mr_status status = MR_OK;
+
+    if ((batch->kind == MR_BATCH_DICT || batch->kind == MR_BATCH_DELTA) &&
+        batch->bytes.size > 0)
+        status = send_batch(filter, batch);
+    mr_batch_free(batch);
+    poll_sender(filter, 0);
+    return status;
+}
+
+static enum mr_status forward_tick(struct mr_filter *filter, uint64_t now_ns)
+{
+    MR_UNUSED(now_ns);
+    poll_sender(filter, 0);
+    return MR_OK;
+}
+
+/* Until everything is acknowledged, or nothing moves any more. */
+static enum mr_status forward_drain(struct mr_filter *filter)
+{
+    struct forward *forward = mr_filter_state(filter);
+
+    while (!mr_sender_is_drained(&forward->sender) && !must_give_up(forward))
+        poll_sender(filter, POLL_WAIT_NS);
+    if (mr_sender_is_drained(&forward->sender))
+        (void)mr_sender_finish(&forward->sender, MR_BYE_FINISHED,
+                               mr_clock_monotonic_ns() + BYE_WAIT_NS);
+    tell_numbers(filter);
+    give_up(forward,
+            forward->sender.stats.frames_committed - forward->sender.stats.frames_acked);
+    return MR_OK;
+}
+
+static void forward_close(struct mr_filter *filter)
+{
+    struct forward *forward = mr_filter_state(filter);
+
+    mr_sender_fini(&forward->sender);
+    free(forward->outbox);
+}
+
+const struct mr_filter_kind mr_forward_filter = {.name = "forward",
+                                                 .state_size = sizeof(struct forward),
+                                                 .open = forward_open,
+                                                 .process = forward_process,
+                                                 .tick = forward_tick,
+                                                 .drain = forward_drain,
+                                                 .close = forward_close};
