@@ -26,9 +26,9 @@
 #define MR_HOUR_NS (60 * MR_MINUTE_NS)
 
 enum mr_clock_ticks_kind {
-    MR_CLOCK_TICKS_TSC,    /* x86-64 time-stamp counter */
-    MR_CLOCK_TICKS_CNTVCT, /* aarch64 virtual counter */
-    MR_CLOCK_TICKS_MONOTONIC /* nanoseconds of CLOCK_MONOTONIC: no counter on this machine */
+    MR_CLOCK_TICKS_TSC,      /* x86-64 time-stamp counter */
+    MR_CLOCK_TICKS_CNTVCT,   /* aarch64 virtual counter */
+    MR_CLOCK_TICKS_MONOTONIC /* no counter on this machine: nanoseconds */
 };
 
 /* CLOCK_MONOTONIC: never goes back, no relation to the calendar, one per host. */

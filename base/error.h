@@ -10,7 +10,7 @@
  *     if (load(path, &error) != MR_OK)
  *         mr_log_error("%s", error.text);
  *     ...
- *     return mr_error_set(error, MR_EFORMAT, "%s:%zu: bad version %u", path, line, version);
+ *     return mr_error_set(error, MR_EFORMAT, "%s:%zu: bad version", path, line);
  */
 #ifndef MR_BASE_ERROR_H
 #define MR_BASE_ERROR_H

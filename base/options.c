@@ -142,6 +142,7 @@ static enum mr_status unknown_option(const struct parser *parser,
 {
     const struct mr_option_table *table = parser->table;
     const char **names = calloc(table->spec_count + 1, sizeof(*names));
+    int written = (int)(argument->name + argument->name_size - argument->text);
     char word[64];
     const char *nearest = NULL;
 
@@ -155,11 +156,11 @@ static enum mr_status unknown_option(const struct parser *parser,
     free(names);
     if (nearest)
         return mr_error_set(parser->error, MR_EUSAGE,
-                            "unknown option '--%s' (did you mean '--%s'?)", word,
-                            nearest);
+                            "unknown option '%.*s' (did you mean '--%s'?)", written,
+                            argument->text, nearest);
     return mr_error_set(parser->error, MR_EUSAGE,
-                        "unknown option '%.80s' (see '%s --help')", argument->text,
-                        parser->table->command);
+                        "unknown option '%.*s' (see '%s --help')",
+                        written < 80 ? written : 80, argument->text, table->command);
 }
 
 /* Applies one option; *took_next tells if the following argument was its value. */

@@ -4,15 +4,15 @@
  * the checks, --help and the man page. A command keeps its table in a .def list beside
  * it, one line per option:
  *
- *     MR_OPTION(kind, field, "flag-name", "PLACEHOLDER", "default", "help", .designators...)
+ *     MR_OPTION(kind, field, "flag", "PLACEHOLDER", "default", "help", .designators...)
  *
  *     kind      type of field     values on the command line
- *     FLAG      bool              --x, --no-x, --x=yes; variable: 1|yes|true|on, 0|no|false|off
+ *     FLAG      bool              --x, --no-x, --x=VALUE: 1|yes|true|on, 0|no|false|off
  *     U64       uint64_t          decimal
  *     SIZE      uint64_t bytes    decimal with K, M, G, T (powers of 1024), also KiB ...
  *     DURATION  uint64_t ns       decimal with ns, us, ms, s, m, h; 0 needs none
  *     STRING    const char *      anything; borrowed from argv, environment or table
- *     CHOICE    unsigned          one of .choices = "a|b|c"; the value is its position from 0
+ *     CHOICE    unsigned          one of .choices = "a|b|c"; its position from 0
  *
  * Designators: .min, .max (U64, SIZE, DURATION, in the field's unit; .max 0 is none),
  * .choices, .env (a variable name instead of the derived MILLRACE_FLAG_NAME; "" for
@@ -21,9 +21,9 @@
  * unset.
  *
  * Use (worker/options.def):
- *     MR_OPTION(STRING, listen, "listen", "ENDPOINT", "tcp://127.0.0.1:4600", "where to listen")
- *     MR_OPTION(U64, lanes, "lanes", "COUNT", "1", "analysis lanes to run", .min = 1, .max = 64)
- *     MR_OPTION(DURATION, block_timeout_ns, "block-timeout", "TIME", "100ms", "longest wait")
+ *     MR_OPTION(STRING, listen, "listen", "ENDPOINT", "tcp://127.0.0.1:4600", "listener")
+ *     MR_OPTION(U64, lanes, "lanes", "COUNT", "1", "analysis lanes", .max = 64)
+ *     MR_OPTION(DURATION, wait_ns, "wait", "TIME", "100ms", "longest wait")
  *
  * (worker/main.c):
  *     struct worker_options {
@@ -102,14 +102,12 @@ struct mr_option_spec {
 };
 
 struct mr_option_table {
-    const char *command; /* "millrace worker" */
-    const char *summary; /* one sentence, lower case, no full stop */
-    const char *
-        positionals; /* in the usage line: "PROGRAM [ARGUMENT...]"; NULL: none are allowed */
+    const char *command;     /* "millrace worker" */
+    const char *summary;     /* one sentence, lower case, no full stop */
+    const char *positionals; /* for the usage line: "PROGRAM [ARGUMENT...]"; NULL: none */
     const struct mr_option_spec *specs;
     size_t spec_count;
-    bool
-        stop_at_positional; /* the first positional ends the options: for `record PROGRAM ARGS` */
+    bool stop_at_positional; /* the first one ends the options: `record PROGRAM ARGS` */
 };
 
 enum mr_options_action { MR_OPTIONS_RUN, MR_OPTIONS_HELP, MR_OPTIONS_HELP_MAN };

@@ -1,0 +1,157 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "base/table.h"
+
+#include "tests/unit/unit_test.h"
+
+#include <string.h>
+
+static void an_empty_table_finds_nothing(void **state)
+{
+    struct mr_table table;
+
+    (void)state;
+    mr_table_init(&table, 10);
+    assert_int_equal(mr_table_find(&table, (struct mr_id){0, 0}), MR_TABLE_NONE);
+    assert_int_equal(mr_table_bytes(&table), 0);
+    mr_table_clear(&table);
+    mr_table_fini(&table);
+    mr_table_fini(&table);
+}
+
+static void an_id_keeps_its_first_index(void **state)
+{
+    struct mr_table table;
+    uint32_t index;
+
+    (void)state;
+    mr_table_init(&table, 10);
+    assert_int_equal(mr_table_find_or_add(&table, (struct mr_id){1, 2}, 7, &index),
+                     MR_OK);
+    assert_int_equal(index, 7);
+    assert_int_equal(mr_table_find_or_add(&table, (struct mr_id){1, 2}, 8, &index),
+                     MR_OK);
+    assert_int_equal(index, 7);
+    assert_int_equal(table.count, 1);
+    mr_table_fini(&table);
+}
+
+static void put_replaces(void **state)
+{
+    struct mr_table table;
+
+    (void)state;
+    mr_table_init(&table, 1);
+    assert_int_equal(mr_table_put(&table, (struct mr_id){1, 2}, 7), MR_OK);
+    assert_int_equal(mr_table_put(&table, (struct mr_id){1, 2}, 8), MR_OK);
+    assert_int_equal(mr_table_find(&table, (struct mr_id){1, 2}), 8);
+    assert_int_equal(table.count, 1);
+    mr_table_fini(&table);
+}
+
+static void the_zero_id_is_an_id_like_others(void **state)
+{
+    struct mr_table table;
+
+    (void)state;
+    mr_table_init(&table, 10);
+    assert_int_equal(mr_table_put(&table, (struct mr_id){0, 0}, 3), MR_OK);
+    assert_int_equal(mr_table_find(&table, (struct mr_id){0, 0}), 3);
+    assert_int_equal(mr_table_find(&table, (struct mr_id){0, 1}), MR_TABLE_NONE);
+    mr_table_fini(&table);
+}
+
+static void a_full_table_refuses_new_ids_and_keeps_the_old(void **state)
+{
+    struct mr_table table;
+    uint32_t index;
+
+    (void)state;
+    mr_table_init(&table, 100);
+    for (uint32_t i = 0; i < 100; i++)
+        assert_int_equal(mr_table_put(&table, (struct mr_id){i, i}, i), MR_OK);
+    assert_int_equal(mr_table_put(&table, (struct mr_id){7, 8}, 100), MR_ELIMIT);
+    assert_int_equal(mr_table_find_or_add(&table, (struct mr_id){7, 8}, 1, &index),
+                     MR_ELIMIT);
+    assert_int_equal(mr_table_find_or_add(&table, (struct mr_id){9, 9}, 1, &index),
+                     MR_OK);
+    assert_int_equal(index, 9);
+    assert_true(mr_table_bytes(&table) <= 64 * 100);
+    mr_table_fini(&table);
+}
+
+static void clearing_forgets_all_and_keeps_the_memory(void **state)
+{
+    struct mr_table table;
+    size_t bytes;
+
+    (void)state;
+    mr_table_init(&table, 1000);
+    for (uint32_t i = 0; i < 1000; i++)
+        assert_int_equal(mr_table_put(&table, (struct mr_id){i, 0}, i), MR_OK);
+    bytes = mr_table_bytes(&table);
+    mr_table_clear(&table);
+    for (uint32_t i = 0; i < 1000; i++)
+        assert_int_equal(mr_table_find(&table, (struct mr_id){i, 0}), MR_TABLE_NONE);
+    for (uint32_t i = 0; i < 1000; i++)
+        assert_int_equal(mr_table_put(&table, (struct mr_id){0, i}, i), MR_OK);
+    assert_int_equal(mr_table_bytes(&table), bytes);
+    mr_table_fini(&table);
+}
+
+enum { KEYS = 1000, LIMIT = 700 };
+
+/* Ids from few values, so that many collide in part. */
+static struct mr_id key_of(uint64_t number)
+{
+    return (struct mr_id){number / 32, number % 32};
+}
+
+/* The model is an array with one index per possible key. */
+static void random_operations_agree_with_a_plain_array(void **state)
+{
+    struct mr_test_random random = mr_test_random_new();
+    static uint32_t model[KEYS];
+    uint32_t count = 0;
+    struct mr_table table;
+
+    (void)state;
+    memset(model, 0xff, sizeof(model));
+    mr_table_init(&table, LIMIT);
+    for (int step = 0; step < 200000; step++) {
+        uint64_t number = mr_test_random_below(&random, KEYS);
+        uint32_t index = (uint32_t)mr_test_random_below(&random, 1000000);
+        uint32_t *known = &model[number];
+        bool fits = *known != MR_TABLE_NONE || count < LIMIT;
+        enum mr_status status = mr_table_put(&table, key_of(number), index);
+
+        assert_int_equal(status, fits ? MR_OK : MR_ELIMIT);
+        if (fits) {
+            count += *known == MR_TABLE_NONE;
+            *known = index;
+        }
+        number = mr_test_random_below(&random, KEYS);
+        assert_int_equal(mr_table_find(&table, key_of(number)), model[number]);
+        assert_int_equal(table.count, count);
+        if (mr_test_random_below(&random, 20000) == 0) {
+            mr_table_clear(&table);
+            memset(model, 0xff, sizeof(model));
+            count = 0;
+        }
+    }
+    mr_table_fini(&table);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(an_empty_table_finds_nothing),
+        cmocka_unit_test(an_id_keeps_its_first_index),
+        cmocka_unit_test(put_replaces),
+        cmocka_unit_test(the_zero_id_is_an_id_like_others),
+        cmocka_unit_test(a_full_table_refuses_new_ids_and_keeps_the_old),
+        cmocka_unit_test(clearing_forgets_all_and_keeps_the_memory),
+        cmocka_unit_test(random_operations_agree_with_a_plain_array),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
