@@ -220,6 +220,5 @@ enum mr_status mr_options_parse_value(const struct mr_option_spec *spec,
         *(const char **)field = text;
         return MR_OK;
     }
-    MR_ASSERT(!"an option kind that exists");
-    return MR_EUSAGE;
+    return mr_error_set(error, MR_EUSAGE, "%s: no such kind of option", where);
 }
