@@ -42,6 +42,10 @@
  */
 #define MR_TLS_INITIAL_EXEC __attribute__((tls_model("initial-exec")))
 
+/* Zero bits above the highest, below the lowest one of a 64-bit value, which is not 0. */
+#define MR_LEADING_ZEROS64(value) __builtin_clzll(value)
+#define MR_TRAILING_ZEROS64(value) __builtin_ctzll(value)
+
 /* Bytes of a cache line on every machine we support (x86-64, most aarch64 servers). */
 #define MR_CACHE_LINE 64
 #define MR_ALIGNED(bytes) __attribute__((aligned(bytes)))

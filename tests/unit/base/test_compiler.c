@@ -33,6 +33,14 @@ static void a_cache_line_aligned_object_is(void **state)
     assert_int_equal((uintptr_t)line % MR_CACHE_LINE, 0);
 }
 
+static void zeros_are_counted_from_both_ends(void **state)
+{
+    (void)state;
+    assert_int_equal(MR_LEADING_ZEROS64(UINT64_C(1)), 63);
+    assert_int_equal(MR_LEADING_ZEROS64(UINT64_MAX), 0);
+    assert_int_equal(MR_TRAILING_ZEROS64(UINT64_C(1) << 40), 40);
+}
+
 static void products_past_64_bits_hold(void **state)
 {
     mr_u128 product = (mr_u128)UINT64_MAX * 1000;
@@ -47,6 +55,7 @@ int main(void)
         cmocka_unit_test(the_container_is_found_from_its_member),
         cmocka_unit_test(an_array_knows_its_count),
         cmocka_unit_test(a_cache_line_aligned_object_is),
+        cmocka_unit_test(zeros_are_counted_from_both_ends),
         cmocka_unit_test(products_past_64_bits_hold),
     };
 
