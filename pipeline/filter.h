@@ -44,14 +44,21 @@ struct mr_filter_kind {
     enum mr_status (*tick)(struct mr_filter *filter, uint64_t now_ns); /* may be NULL, as the two below */
     enum mr_status (*drain)(struct mr_filter *filter);
     void (*close)(struct mr_filter *filter);
+    bool (*can_take)(const struct mr_filter *filter); /* may be NULL: always. See mr_filter_can_emit() */
 };
 
 /* State of this instance, `state_size` bytes. */
 void *mr_filter_state(struct mr_filter *filter);
+const void *mr_filter_state_const(const struct mr_filter *filter);
 
 /* Gives the batch to the next filter. At the end of a graph the batch is freed. */
 enum mr_status mr_filter_emit(struct mr_filter *filter, struct mr_batch *batch);
-/* Whether an emit would go through without waiting. */
+/*
+ * Whether an emit would go through without waiting: every filter behind it on this thread says can_take(), and the pipe at
+ * the end of them has room. A filter that holds batches for the outside (forward) answers can_take() from its own queue; where
+ * its thread has a pipe in front, the runner leaves batches in there until it says yes (or the graph drains). process() may
+ * come all the same, from a filter that does not ask.
+ */
 bool mr_filter_can_emit(const struct mr_filter *filter);
 
 /*
