@@ -1,0 +1,43 @@
+# SPDX-License-Identifier: Apache-2.0
+# Sourced by the scripts: the project's folder, messages, and the files that are ours.
+set -euo pipefail
+root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
+cd "$root"
+jobs=${MR_JOBS:-2}
+
+say() {
+    printf '== %s\n' "$*"
+}
+
+fail() {
+    printf '%s: %s\n' "$(basename "$0")" "$*" >&2
+    exit 1
+}
+
+# The C and C++ files of the project, one per line.
+source_files() {
+    local folder
+    for folder in base net probe pipeline worker master cli bench docs tests; do
+        [ -d "$folder" ] || continue
+        find "$folder" -name '*.[ch]' -o -name '*.cc' -o -name '*.cpp'
+    done | sort
+}
+
+# Configures and builds a preset; the compiler's words are shown only if it fails.
+build_preset() {
+    local preset=$1 log
+    shift
+    mkdir -p build
+    log=build/$preset.log
+    if ! { cmake --preset "$preset" "$@" && cmake --build --preset "$preset" -j "$jobs"; } >"$log" 2>&1; then
+        grep -E -A12 'FAILED|[Ee]rror' "$log" | head -80 >&2 || tail -40 "$log" >&2
+        fail "preset $preset does not build (all of it: $log)"
+    fi
+}
+
+# Runs the tests of a preset's build; further arguments go to ctest.
+test_preset() {
+    local preset=$1
+    shift
+    ctest --test-dir "build/$preset" --output-on-failure --no-tests=error -j "$jobs" "$@"
+}
