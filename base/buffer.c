@@ -82,6 +82,7 @@ enum mr_status mr_buffer_append(struct mr_buffer *buffer, const void *data, size
 
     if (status != MR_OK || size == 0)
         return status;
+    MR_DEBUG_ASSERT(at);
     memcpy(at, data, size);
     buffer->size += size;
     return MR_OK;

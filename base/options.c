@@ -45,8 +45,12 @@ void mr_options_env_name(const struct mr_option_spec *spec, char name[MR_OPTION_
     }
     size = snprintf(name, MR_OPTION_ENV_SIZE, "MILLRACE_%s", spec->name);
     MR_ASSERT(size > 0 && size < MR_OPTION_ENV_SIZE);
-    for (char *at = name; *at; at++)
-        *at = *at == '-' ? '_' : (char)toupper((unsigned char)*at);
+    for (char *at = name; *at; at++) {
+        if (*at == '-')
+            *at = '_';
+        else
+            *at = (char)toupper((unsigned char)*at);
+    }
 }
 
 static const char *find_variable(char *const *env, const char *name)

@@ -72,7 +72,7 @@ static bool parse_number(const char *text, struct unit_list list, uint64_t *valu
         return true;
     }
     for (size_t i = 0; i < list.count; i++) {
-        if (strcmp(suffix, list.units[i].suffix))
+        if (strcmp(suffix, list.units[i].suffix) != 0)
             continue;
         if (count > UINT64_MAX / list.units[i].scale)
             return false;

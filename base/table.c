@@ -5,6 +5,7 @@
 #include "base/compiler.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 #define MIN_CAPACITY 16
 
@@ -22,15 +23,10 @@ void mr_table_fini(struct mr_table *table)
     *table = (struct mr_table){.limit = table->limit};
 }
 
-static void free_all_slots(struct mr_table_slot *slots, size_t capacity)
-{
-    for (size_t i = 0; i < capacity; i++)
-        slots[i].index = MR_TABLE_NONE;
-}
-
 void mr_table_clear(struct mr_table *table)
 {
-    free_all_slots(table->slots, table->capacity);
+    if (table->slots)
+        memset(table->slots, 0, mr_table_bytes(table));
     table->count = 0;
 }
 
@@ -45,7 +41,7 @@ static struct mr_table_slot *slot_of(struct mr_table_slot *slots, size_t capacit
     size_t at = (size_t)mr_id_hash(id) & mask;
 
     MR_DEBUG_ASSERT(capacity && (capacity & mask) == 0);
-    while (slots[at].index != MR_TABLE_NONE && !mr_id_equal(slots[at].id, id))
+    while (slots[at].entry && !mr_id_equal(slots[at].id, id))
         at = (at + 1) & mask;
     return &slots[at];
 }
@@ -54,21 +50,18 @@ uint32_t mr_table_find(const struct mr_table *table, struct mr_id id)
 {
     if (table->count == 0)
         return MR_TABLE_NONE;
-    return slot_of(table->slots, table->capacity, id)->index;
+    return slot_of(table->slots, table->capacity, id)->entry -
+           1; /* free: MR_TABLE_NONE */
 }
 
 static enum mr_status rehash(struct mr_table *table, size_t capacity)
 {
-    struct mr_table_slot *slots;
+    struct mr_table_slot *slots = calloc(capacity, sizeof(*slots));
 
-    if (capacity > SIZE_MAX / sizeof(*slots))
-        return MR_ENOMEM;
-    slots = malloc(capacity * sizeof(*slots));
     if (!slots)
         return MR_ENOMEM;
-    free_all_slots(slots, capacity);
     for (size_t i = 0; i < table->capacity; i++) {
-        if (table->slots[i].index != MR_TABLE_NONE)
+        if (table->slots[i].entry)
             *slot_of(slots, capacity, table->slots[i].id) = table->slots[i];
     }
     free(table->slots);
@@ -96,7 +89,7 @@ static enum mr_status add(struct mr_table *table, struct mr_id id, uint32_t inde
 
     if (status != MR_OK)
         return status;
-    *slot_of(table->slots, table->capacity, id) = (struct mr_table_slot){id, index};
+    *slot_of(table->slots, table->capacity, id) = (struct mr_table_slot){id, index + 1};
     table->count++;
     return MR_OK;
 }
@@ -124,6 +117,6 @@ enum mr_status mr_table_put(struct mr_table *table, struct mr_id id, uint32_t in
     MR_ASSERT(index != MR_TABLE_NONE);
     if (mr_table_find(table, id) == MR_TABLE_NONE)
         return add(table, id, index);
-    slot_of(table->slots, table->capacity, id)->index = index;
+    slot_of(table->slots, table->capacity, id)->entry = index + 1;
     return MR_OK;
 }

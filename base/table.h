@@ -22,12 +22,12 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define MR_TABLE_NONE UINT32_MAX               /* no index; also marks a free slot */
+#define MR_TABLE_NONE UINT32_MAX               /* no index */
 #define MR_TABLE_COUNT_MAX (UINT32_C(1) << 31) /* largest limit */
 
 struct mr_table_slot {
     struct mr_id id;
-    uint32_t index; /* MR_TABLE_NONE: free */
+    uint32_t entry; /* index + 1; 0: free */
 };
 
 struct mr_table {

@@ -10,7 +10,7 @@ endfunction()
 
 # pkg::<name> from the pkg-config module `module` of the Debian package `debian`.
 function(mr_package name module debian)
-  pkg_check_modules(MR_PKG_${name} QUIET IMPORTED_TARGET GLOBAL ${module})
+  pkg_check_modules(MR_PKG_${name} IMPORTED_TARGET GLOBAL ${module})
   if(NOT MR_PKG_${name}_FOUND)
     mr_package_missing(${module} ${debian})
   endif()

@@ -8,7 +8,7 @@ sysroot=$root/build/aarch64-sysroot
 apt_folder=$root/build/aarch64-apt
 packages=(libck-dev libck0 liburcu-dev liburcu8 libzstd-dev libzstd1 libmsgpack-dev libmsgpackc2 libpfm4-dev libpfm4
     libmicrohttpd-dev libmicrohttpd12 libjansson-dev libjansson4 libdw-dev libdw1 libelf-dev libelf1 libsqlite3-dev
-    libsqlite3-0 libcmocka-dev libcmocka0 libxxhash-dev zlib1g-dev zlib1g)
+    libsqlite3-0 libcmocka-dev libcmocka0 libxxhash-dev)
 
 private_apt() {
     local command=$1
@@ -63,6 +63,8 @@ make_sysroot() {
     for package in "$apt_folder"/debs/*.deb; do
         dpkg -x "$package" "$sysroot"
     done
+    # What a package needs only to be linked statically is not there, and pkg-config must not ask for it.
+    find "$sysroot" -name '*.pc' -exec sed -i '/^Requires.private:/d' {} +
     # Written last: a sysroot that was cut short is made anew.
     printf '%s' "$wanted" >"$sysroot/.packages"
 }

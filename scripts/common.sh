@@ -30,7 +30,7 @@ build_preset() {
     mkdir -p build
     log=build/$preset.log
     if ! { cmake --preset "$preset" "$@" && cmake --build --preset "$preset" -j "$jobs"; } >"$log" 2>&1; then
-        grep -E -A12 'FAILED|[Ee]rror' "$log" | head -80 >&2 || tail -40 "$log" >&2
+        grep -E -A8 '^FAILED|error:|CMake Error|undefined reference' "$log" | head -80 >&2 || tail -40 "$log" >&2
         fail "preset $preset does not build (all of it: $log)"
     fi
 }
