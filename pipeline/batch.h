@@ -40,9 +40,11 @@ enum mr_event_kind {
     MR_EVENT_STATUS = 3,     /* site: 0 ok, 1 failed; of the innermost open call */
     MR_EVENT_UNWIND = 4,     /* site: depth that remains */
     MR_EVENT_STREAM_END = 5, /* no more events of this stream */
+    MR_EVENT_COUNTED = 6,    /* accounts for `ns` events that are no calls: flags 0: reduced at once, else lost, the reason */
     MR_EVENT_OPEN = 8,
     MR_EVENT_CLOSE = 9,
-    MR_EVENT_TRACE_BROKEN = 10, /* the open call tree lost events here: incomplete from now on */
+    MR_EVENT_TRACE_BROKEN = 10, /* the open call trees lost events here: incomplete from now on */
+    MR_EVENT_LEARNED = 11,      /* the innermost open call, a root, is an outer frame from now on */
 };
 
 enum mr_event_flag {
@@ -61,9 +63,11 @@ struct mr_event {
     uint16_t flags; /* enum mr_event_flag, ored */
 };
 
+#define MR_LOSS_NESTING_UNKNOWN UINT32_MAX /* nobody followed the nesting: events missing between chunks */
+
 struct mr_loss {
     uint64_t events;
-    uint32_t pops, pushes; /* FORMAT.md section 6.1 */
+    uint32_t pops, pushes; /* FORMAT.md section 6.1; both MR_LOSS_NESTING_UNKNOWN where nobody knows */
     uint8_t reason;        /* enum mr_loss_reason */
 };
 
