@@ -20,6 +20,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <string.h>
 
 #include "base/span.h"
 #include "base/status.h"
@@ -61,42 +62,93 @@ enum mr_status mr_chunk_next(struct mr_span *payload, struct mr_chunk *chunk);
 #define MR_RECORD_WORDS_MAX 255
 
 struct mr_record {
-    uint32_t site;     /* >= MR_SITE_FIRST_NAMED: an enter or exit of this site; else see kind */
-    uint8_t kind;      /* 0: enter or exit; else enum mr_record_kind (unknown kinds are handed on) */
+    uint32_t
+        site; /* >= MR_SITE_FIRST_NAMED: an enter or exit of this site; else see kind */
+    uint8_t
+        kind; /* 0: enter or exit; else enum mr_record_kind (unknown kinds are handed on) */
     bool is_exit;      /* dir */
     bool is_inversion; /* its time lay before the record before it, and was clamped */
     uint8_t words;     /* payload words */
-    uint64_t ticks;    /* full time; for SYNC the time it sets */
+    uint64_t
+        ticks; /* full time, never below that of the record before; for SYNC the time it sets */
     uint64_t payload[MR_RECORD_WORDS_MAX]; /* 63 bits each */
 };
 
-struct mr_record_reader {
-    struct mr_span rest;
-    uint64_t ticks;
-    uint32_t left;     /* words (encoding 0) or records (encoding 1) still to read */
-    uint8_t encoding;
-    uint32_t site_count; /* compact only, as the two below */
+/* The sites of a compact chunk by number, from 1, and its stack of numbers (FORMAT.md section 6.3). */
+struct mr_compact_stack {
     uint32_t depth;
-    uint32_t sites[MR_CHUNK_STACK_MAX];
-    uint32_t stack[MR_CHUNK_STACK_MAX];
+    uint16_t numbers[MR_CHUNK_STACK_MAX];
+    uint16_t open[MR_CHUNK_STACK_MAX + 1]; /* by number: how often it is on the stack */
 };
 
+struct mr_record_reader {
+    const uint8_t *at, *end; /* what is left of the body */
+    uint64_t ticks;
+    uint32_t left; /* words (encoding 0) or records (encoding 1) still to read */
+    uint8_t encoding;
+    /* Compact only; entries above site_count and depth are not set. */
+    uint32_t site_count;
+    uint32_t sites[MR_CHUNK_STACK_MAX + 1];
+    struct mr_compact_stack stack;
+};
+
+/* `chunk` comes from mr_chunk_next(); only its body must stay. */
 void mr_record_reader_init(struct mr_record_reader *reader, const struct mr_chunk *chunk);
 
 /* MR_OK and one record, MR_END, or MR_EFORMAT. Only the first `words` of payload are set. */
 enum mr_status mr_record_next(struct mr_record_reader *reader, struct mr_record *record);
 
 /*
- * Re-encodes the body of a words chunk as compact into out[capacity]. Returns the size, or 0 when it would not fit or the
- * chunk has more than MR_CHUNK_STACK_MAX distinct sites (send it as words then). *records is the number of records.
- * An inversion becomes a step of 0. `workspace` is scratch of the caller, no allocation is made.
+ * The hot path: true, and all of `record` but its payload, when the next record is an enter or exit in words; false (and
+ * nothing happened) when it is anything else: then mr_record_next().
+ *
+ *     for (;;) {
+ *         if (!mr_record_next_event(&reader, &record) &&
+ *             (status = mr_record_next(&reader, &record)) != MR_OK)
+ *             break;
+ *         ...
+ *     }
  */
+static inline bool mr_record_next_event(struct mr_record_reader *reader,
+                                        struct mr_record *record)
+{
+    uint64_t word;
+    int32_t step;
+
+    if (reader->encoding != MR_CHUNK_WORDS || reader->left == 0)
+        return false;
+    memcpy(&word, reader->at, sizeof(word));
+    record->site = mr_word_site(word);
+    if (record->site < MR_SITE_FIRST_NAMED)
+        return false;
+    step = (int32_t)((uint32_t)word - (uint32_t)reader->ticks);
+    record->is_inversion = step < 0;
+    reader->ticks += step < 0 ? 0 : (uint32_t)step;
+    record->ticks = reader->ticks;
+    record->kind = 0;
+    record->words = 0;
+    record->is_exit = (word & MR_WORD_EXIT) != 0;
+    reader->at += sizeof(word);
+    reader->left--;
+    return true;
+}
+
+/*
+ * Re-encodes the body of a words chunk as compact into out[capacity]. Returns the size, or 0 when it would not fit, the
+ * chunk has no records, has more than MR_CHUNK_STACK_MAX distinct sites, or breaks the format (send it as words then).
+ * *records is the number of records. An inversion becomes a step of 0. `workspace` is scratch of the caller, 116 KiB that
+ * need not be cleared; no allocation is made; 36 KiB of stack are used. All but `encoding`, `records` and `body` of the chunk stays as it was.
+ */
+#define MR_COMPACT_SLOTS (4 * MR_CHUNK_STACK_MAX)
+
 struct mr_compact_workspace {
-    uint32_t stack[MR_CHUNK_STACK_MAX];
-    uint32_t slots[4 * MR_CHUNK_STACK_MAX]; /* open addressing: site -> number */
-    uint16_t numbers[4 * MR_CHUNK_STACK_MAX];
+    struct mr_compact_stack stack;
+    uint32_t site_count;
+    uint32_t slots[MR_COMPACT_SLOTS]; /* open addressing: site, or 0 */
+    uint16_t numbers[MR_COMPACT_SLOTS];
 };
-size_t mr_chunk_compact(const struct mr_chunk *words, struct mr_compact_workspace *workspace,
-                        uint8_t *out, size_t capacity, uint32_t *records);
+size_t mr_chunk_compact(const struct mr_chunk *words,
+                        struct mr_compact_workspace *workspace, uint8_t *out,
+                        size_t capacity, uint32_t *records);
 
 #endif

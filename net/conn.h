@@ -27,21 +27,22 @@ struct mr_conn_stats {
 
 struct mr_conn {
     int fd;
-    char peer[64];          /* address:port, for messages */
+    char peer[64]; /* address:port, for messages */
     uint32_t max_frame;
-    uint8_t *input;         /* owned */
+    uint8_t *input; /* owned */
     size_t input_capacity, input_start, input_end;
     struct mr_buffer output; /* control frames that the socket did not take yet */
-    bool greeted;           /* HELLO seen and WELCOME sent */
-    bool finished;          /* BYE seen */
-    uint64_t next_sequence; /* of the next data frame */
-    uint64_t acked;         /* the last sequence acknowledged to the peer */
+    bool greeted;            /* HELLO seen and WELCOME sent */
+    bool finished;           /* BYE seen */
+    uint64_t next_sequence;  /* of the next data frame */
+    uint64_t acked;          /* the last sequence acknowledged to the peer */
     uint64_t heard_ns, said_ns;
     struct mr_conn_stats stats;
-    struct mr_error error;  /* why mr_conn_next() failed */
+    struct mr_error error; /* why mr_conn_next() failed */
 };
 
-enum mr_status mr_conn_init(struct mr_conn *conn, int fd, const char *peer, uint32_t max_frame);
+enum mr_status mr_conn_init(struct mr_conn *conn, int fd, const char *peer,
+                            uint32_t max_frame);
 void mr_conn_fini(struct mr_conn *conn); /* closes */
 
 /* Reads what is there, up to the room in the buffer. MR_OK when bytes came, MR_AGAIN, MR_END, MR_EIO. */
@@ -52,7 +53,8 @@ enum mr_status mr_conn_read(struct mr_conn *conn);
  */
 enum mr_status mr_conn_next(struct mr_conn *conn, struct mr_frame *frame);
 /* Sets next_sequence, answers WELCOME. */
-enum mr_status mr_conn_welcome(struct mr_conn *conn, uint64_t next_sequence, uint64_t credit);
+enum mr_status mr_conn_welcome(struct mr_conn *conn, uint64_t next_sequence,
+                               uint64_t credit);
 /* Acknowledges up to `sequence` (nothing is sent when it is not news). */
 enum mr_status mr_conn_ack(struct mr_conn *conn, uint64_t sequence, uint64_t credit);
 enum mr_status mr_conn_move(struct mr_conn *conn, uint32_t jitter_ms);

@@ -3,8 +3,8 @@
  * The msgpack payloads: HELLO (docs/FORMAT.md section 3) and DICT (section 5).
  *
  * Writing uses only msgpack-c's inline packers into memory of the caller: no malloc, so the probe's writer may do it.
- * Reading (mr_hello_get, mr_dict_*) allocates through msgpack-c and belongs to workers and master. Declared sizes are checked
- * against the bytes that are there before anything is allocated.
+ * Reading (mr_hello_get, mr_dict_*) checks the whole payload first, then allocates once, at most the payload's size: for
+ * the strings. It belongs to workers and master.
  */
 #ifndef MR_NET_CONTROL_H
 #define MR_NET_CONTROL_H
@@ -18,7 +18,8 @@
 #include "base/span.h"
 #include "base/status.h"
 
-#define MR_TEXT_MAX 4096 /* bytes of any string in HELLO or DICT; longer ones are cut by writers, refused by readers */
+#define MR_TEXT_MAX                                                                      \
+    4096 /* bytes of any string in HELLO or DICT; longer ones are cut by writers, refused by readers */
 #define MR_ATTRIBUTES_MAX 32
 
 enum mr_role { MR_ROLE_PROBE = 0, MR_ROLE_WORKER = 1 };
@@ -58,7 +59,7 @@ struct mr_hello {
     enum mr_role role;
     uint32_t level;
     uint64_t oldest;
-    const char *token;           /* "" where absent */
+    const char *token;            /* "" where absent */
     struct mr_source_info source; /* role probe only */
     struct mr_span resume;        /* may be empty */
 };
@@ -99,8 +100,16 @@ enum mr_dict_kind {
 #define MR_NAMED_SITE_OUTER 2u
 
 enum mr_site_type { MR_SITE_FUNCTION = 0, MR_SITE_SPAN = 1 };
-enum mr_site_quality { MR_QUALITY_OFFSET = 0, MR_QUALITY_SYMBOL = 1, MR_QUALITY_DEBUG = 2 };
-enum mr_exactness { MR_EXACTNESS_FOLDED = 0, MR_EXACTNESS_EXACT = 1, MR_EXACTNESS_SET = 2 };
+enum mr_site_quality {
+    MR_QUALITY_OFFSET = 0,
+    MR_QUALITY_SYMBOL = 1,
+    MR_QUALITY_DEBUG = 2
+};
+enum mr_exactness {
+    MR_EXACTNESS_FOLDED = 0,
+    MR_EXACTNESS_EXACT = 1,
+    MR_EXACTNESS_SET = 2
+};
 enum mr_source_state { MR_SOURCE_LIVE = 0, MR_SOURCE_FINISHED = 1, MR_SOURCE_DIED = 2 };
 
 struct mr_dict_module {
@@ -120,7 +129,8 @@ struct mr_dict_stream {
     uint32_t stream, tid, start_site, kind;
     const char *name;
 };
-struct mr_dict_pair { /* label key: a = key, b = type; counter: a = counter, b = flags */
+struct
+    mr_dict_pair { /* label key: a = key, b = type, unit is ""; counter: a = counter, b = flags */
     uint32_t a, b;
     const char *name, *unit;
 };
@@ -165,7 +175,8 @@ struct mr_dict_outer {
 struct mr_dict_node {
     struct mr_id id, site;
     enum mr_exactness exactness;
-    struct mr_span children; /* FORMAT.md section 5; walk with mr_node_child_next() in net/ids.h */
+    struct mr_span
+        children; /* FORMAT.md section 5; walk with mr_node_child_next() in net/ids.h */
 };
 
 struct mr_dict_item {
@@ -202,7 +213,8 @@ struct mr_dict_writer {
 };
 void mr_dict_writer_init(struct mr_dict_writer *writer, uint8_t *out, size_t capacity);
 /* MR_OK; MR_AGAIN when it does not fit any more (nothing is written). */
-enum mr_status mr_dict_put(struct mr_dict_writer *writer, const struct mr_dict_item *item);
+enum mr_status mr_dict_put(struct mr_dict_writer *writer,
+                           const struct mr_dict_item *item);
 size_t mr_dict_writer_finish(struct mr_dict_writer *writer);
 
 /*
@@ -210,10 +222,13 @@ size_t mr_dict_writer_finish(struct mr_dict_writer *writer);
  * are skipped and counted in `unknown`.
  */
 struct mr_dict_reader {
-    void *memory; /* msgpack zone and string copies; owned */
-    uint32_t next, count;
+    void *memory;         /* strings and byte strings of the items; owned */
+    size_t used, size;    /* of memory */
+    struct mr_span rest;  /* of the payload, borrowed until the last mr_dict_next() */
+    uint32_t next, count; /* items */
     uint64_t unknown;
 };
+/* MR_OK, MR_EFORMAT (reader is closed then), MR_ENOMEM. */
 enum mr_status mr_dict_open(struct mr_dict_reader *reader, struct mr_span payload,
                             struct mr_error *error);
 enum mr_status mr_dict_next(struct mr_dict_reader *reader, struct mr_dict_item *item,

@@ -43,30 +43,32 @@ enum mr_delta_tag {
 };
 
 enum mr_coverage { /* of a trace; DESIGN section 6, FORMAT.md "entry stat" */
-    MR_COVERAGE_WHOLE = 0,   /* its shape says everything: no run was folded */
-    MR_COVERAGE_FOLDED = 1,
-    MR_COVERAGE_PATHS = 2,   /* past a limit: path tree only */
-    MR_COVERAGE_INCOMPLETE = 3,
-    MR_COVERAGE_COUNT = 4
+                   MR_COVERAGE_WHOLE =
+                       0, /* its shape says everything: no run was folded */
+                   MR_COVERAGE_FOLDED = 1,
+                   MR_COVERAGE_PATHS = 2, /* past a limit: path tree only */
+                   MR_COVERAGE_INCOMPLETE = 3,
+                   MR_COVERAGE_COUNT = 4
 };
 
-struct mr_times {          /* ns; min and max are 0 where nothing was timed */
+struct mr_times { /* ns; min and max are 0 where nothing was timed */
     uint64_t sum, min, max;
 };
 struct mr_path_stats {
     uint64_t ok, failed, incomplete; /* calls */
     struct mr_times self, total;
-    struct mr_histogram histogram;   /* of totals */
+    struct mr_histogram histogram; /* of totals */
 };
 struct mr_shape_stats {
-    uint64_t ok, failed;             /* traces */
-    uint64_t calls, folded;          /* calls in them; traces in which a run was folded */
-    uint64_t first_ns, last_ns;      /* Unix time of the first and last trace's end */
-    struct mr_times time;            /* of the root call */
+    uint64_t ok, failed;        /* traces */
+    uint64_t calls, folded;     /* calls in them; traces in which a run was folded */
+    uint64_t first_ns, last_ns; /* Unix time of the first and last trace's end */
+    struct mr_times time;       /* of the root call */
     struct mr_histogram histogram;
 };
 struct mr_entry_stats {
-    uint64_t traces[MR_COVERAGE_COUNT], calls[MR_COVERAGE_COUNT], time_ns[MR_COVERAGE_COUNT];
+    uint64_t traces[MR_COVERAGE_COUNT], calls[MR_COVERAGE_COUNT],
+        time_ns[MR_COVERAGE_COUNT];
 };
 struct mr_ledger_entry {
     uint64_t last, reduced;
@@ -75,26 +77,32 @@ struct mr_ledger_entry {
 };
 
 void mr_times_add(struct mr_times *into, uint64_t ns, bool first);
-void mr_times_merge(struct mr_times *into, const struct mr_times *from, bool into_empty, bool from_empty);
-enum mr_status mr_path_stats_merge(struct mr_path_stats *into, const struct mr_path_stats *from);
-enum mr_status mr_shape_stats_merge(struct mr_shape_stats *into, const struct mr_shape_stats *from);
+void mr_times_merge(struct mr_times *into, const struct mr_times *from, bool into_empty,
+                    bool from_empty);
+enum mr_status mr_path_stats_merge(struct mr_path_stats *into,
+                                   const struct mr_path_stats *from);
+enum mr_status mr_shape_stats_merge(struct mr_shape_stats *into,
+                                    const struct mr_shape_stats *from);
 void mr_entry_stats_merge(struct mr_entry_stats *into, const struct mr_entry_stats *from);
-void mr_ledger_entry_merge(struct mr_ledger_entry *into, const struct mr_ledger_entry *from);
+void mr_ledger_entry_merge(struct mr_ledger_entry *into,
+                           const struct mr_ledger_entry *from);
 
 struct mr_delta_writer {
     struct mr_buffer *out;
     enum mr_status status;
     uint32_t sites, scopes, paths, sources, shapes;
 };
-void mr_delta_begin(struct mr_delta_writer *w, struct mr_buffer *out); /* appends to out */
+void mr_delta_begin(struct mr_delta_writer *w,
+                    struct mr_buffer *out); /* appends to out */
 void mr_delta_head(struct mr_delta_writer *w, uint32_t level, uint64_t created_ns);
 /* Each returns the item's index in this payload. */
 uint32_t mr_delta_site(struct mr_delta_writer *w, struct mr_id id);
 uint32_t mr_delta_scope(struct mr_delta_writer *w, struct mr_id id);
 uint32_t mr_delta_source(struct mr_delta_writer *w, struct mr_id id);
-uint32_t mr_delta_path(struct mr_delta_writer *w, uint32_t parent, uint32_t scope, uint32_t site,
-                       uint32_t flags);
-uint32_t mr_delta_shape(struct mr_delta_writer *w, uint32_t scope, uint32_t path, struct mr_id node);
+uint32_t mr_delta_path(struct mr_delta_writer *w, uint32_t parent, uint32_t scope,
+                       uint32_t site, uint32_t flags);
+uint32_t mr_delta_shape(struct mr_delta_writer *w, uint32_t scope, uint32_t path,
+                        struct mr_id node);
 void mr_delta_path_stat(struct mr_delta_writer *w, uint32_t path, uint64_t window,
                         const struct mr_path_stats *stats);
 void mr_delta_shape_stat(struct mr_delta_writer *w, uint32_t shape, uint64_t window,
@@ -103,7 +111,8 @@ void mr_delta_entry_stat(struct mr_delta_writer *w, uint32_t path, uint64_t wind
                          const struct mr_entry_stats *stats);
 void mr_delta_ledger(struct mr_delta_writer *w, uint32_t source, uint32_t stream,
                      const struct mr_ledger_entry *entry);
-void mr_delta_open(struct mr_delta_writer *w, uint32_t path, uint64_t oldest_ns, uint64_t count);
+void mr_delta_open(struct mr_delta_writer *w, uint32_t path, uint64_t oldest_ns,
+                   uint64_t count);
 void mr_delta_counter(struct mr_delta_writer *w, const char *name, uint64_t value);
 enum mr_status mr_delta_status(const struct mr_delta_writer *w);
 
@@ -115,31 +124,32 @@ struct mr_delta_item {
     uint64_t created_ns;          /* HEAD */
     uint32_t parent, scope, site; /* PATH; SHAPE: scope */
     uint32_t flags;               /* PATH */
-    uint32_t path;                /* PATH_STAT, ENTRY_STAT, OPEN; SHAPE: of its entry point */
-    uint32_t shape;               /* SHAPE_STAT */
-    uint32_t source, stream;      /* LEDGER */
-    uint64_t window;              /* ..._STAT */
+    uint32_t path;           /* PATH_STAT, ENTRY_STAT, OPEN; SHAPE: of its entry point */
+    uint32_t shape;          /* SHAPE_STAT */
+    uint32_t source, stream; /* LEDGER */
+    uint64_t window;         /* ..._STAT */
     const struct mr_path_stats *path_stats;
     const struct mr_shape_stats *shape_stats;
     const struct mr_entry_stats *entry_stats;
     const struct mr_ledger_entry *ledger;
-    uint64_t oldest_ns, count;    /* OPEN */
+    uint64_t oldest_ns, count;            /* OPEN */
     char name[MR_DELTA_COUNTER_NAME_MAX]; /* COUNTER */
-    uint64_t value;               /* COUNTER */
+    uint64_t value;                       /* COUNTER */
 };
 
 struct mr_delta_reader {
     struct mr_span all, rest;
     uint32_t sites, scopes, paths, sources, shapes;
-    uint64_t unknown;             /* items of unknown tags, skipped */
+    uint64_t unknown; /* items of unknown tags, skipped */
     struct mr_path_stats path_stats;
     struct mr_shape_stats shape_stats;
     struct mr_entry_stats entry_stats;
     struct mr_ledger_entry ledger;
-    struct mr_error error;        /* what and at which offset */
+    struct mr_error error; /* what and at which offset */
 };
 void mr_delta_reader_init(struct mr_delta_reader *r, struct mr_span payload);
-enum mr_status mr_delta_next(struct mr_delta_reader *r, struct mr_delta_item *item); /* MR_END at the end */
+enum mr_status mr_delta_next(struct mr_delta_reader *r,
+                             struct mr_delta_item *item); /* MR_END at the end */
 void mr_delta_reader_fini(struct mr_delta_reader *r);
 
 #endif

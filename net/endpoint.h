@@ -42,7 +42,7 @@ enum mr_status mr_endpoints_resolve(const struct mr_endpoints *endpoints,
  * MR_EUSAGE. MR_EADDR when the port is in use; the text says by what option to change it. *port is the bound port
  * (port 0 asks for any).
  */
-enum mr_status mr_listen(const struct mr_endpoint *endpoint, bool has_token, bool insecure,
-                         int *fd, uint16_t *port, struct mr_error *error);
+enum mr_status mr_listen(const struct mr_endpoint *endpoint, bool has_token,
+                         bool insecure, int *fd, uint16_t *port, struct mr_error *error);
 
 #endif

@@ -14,22 +14,23 @@
 #include "net/wire.h"
 
 struct mr_frame {
-    uint8_t type;  /* enum mr_frame_type */
+    uint8_t type; /* enum mr_frame_type */
     uint16_t flags;
     uint64_t sequence;
     struct mr_span payload;
 };
 
 /* Writes the header for `payload` (which must lie still until it is sent) to `out`. */
-void mr_frame_put_header(uint8_t type, uint16_t flags, uint64_t sequence, struct mr_span payload,
-                         uint8_t out[MR_WIRE_HEADER_SIZE]);
+void mr_frame_put_header(uint8_t type, uint16_t flags, uint64_t sequence,
+                         struct mr_span payload, uint8_t out[MR_WIRE_HEADER_SIZE]);
 
 /*
  * Takes one frame off the front of `bytes`. MR_OK; MR_AGAIN when more bytes are needed (*need is how many in all, from
  * the front of `bytes`); MR_EFORMAT, MR_EVERSION, MR_ELIMIT, MR_ECHECKSUM with the reason in `error`.
  */
-enum mr_status mr_frame_take(struct mr_span *bytes, uint32_t max_frame, struct mr_frame *frame,
-                             size_t *need, struct mr_error *error);
+enum mr_status mr_frame_take(struct mr_span *bytes, uint32_t max_frame,
+                             struct mr_frame *frame, size_t *need,
+                             struct mr_error *error);
 
 const char *mr_frame_type_name(uint8_t type); /* "?" for an unknown one */
 int mr_frame_is_data(uint8_t type);
@@ -67,20 +68,31 @@ struct mr_wire_error_text {
 #define MR_ACK_SIZE 24
 #define MR_BYE_SIZE 8
 #define MR_MOVE_SIZE 4
+#define MR_RESUME_SIZE 32 /* of a resume state without its frames */
+#define MR_RESUME_FRAME_SIZE 16
 
 void mr_welcome_put(const struct mr_welcome *welcome, uint8_t out[MR_WELCOME_SIZE]);
 enum mr_status mr_welcome_get(struct mr_span payload, struct mr_welcome *welcome);
-void mr_ack_put(uint64_t sequence, uint64_t credit, uint8_t out[MR_ACK_SIZE]); /* without states */
+void mr_ack_put(uint64_t sequence, uint64_t credit,
+                uint8_t out[MR_ACK_SIZE]); /* without states */
+/* The head of an ACK; `state_count` states of mr_resume_put() follow it in the same payload. */
+void mr_ack_put_head(uint64_t sequence, uint64_t credit, uint32_t state_count,
+                     uint8_t out[MR_ACK_SIZE]);
 enum mr_status mr_ack_get(struct mr_span payload, struct mr_ack *ack);
 /* Appends one state to out; its size, or 0 when it does not fit. */
-size_t mr_resume_put(const struct mr_resume_state *state, const struct mr_resume_frame *frames,
-                     uint8_t *out, size_t capacity);
+size_t mr_resume_put(const struct mr_resume_state *state,
+                     const struct mr_resume_frame *frames, uint8_t *out, size_t capacity);
+/* The next state off the front of `states`: MR_OK, MR_END, MR_EFORMAT. */
 enum mr_status mr_resume_next(struct mr_span *states, struct mr_resume_state *state);
-struct mr_resume_frame mr_resume_frame_at(const struct mr_resume_state *state, uint16_t index);
+struct mr_resume_frame mr_resume_frame_at(const struct mr_resume_state *state,
+                                          uint16_t index);
 /* Size of the payload; text longer than capacity - 4 is cut. */
-size_t mr_error_put(enum mr_wire_error code, const char *text, uint8_t *out, size_t capacity);
+size_t mr_error_put(enum mr_wire_error code, const char *text, uint8_t *out,
+                    size_t capacity);
 enum mr_status mr_error_get(struct mr_span payload, struct mr_wire_error_text *error);
 void mr_bye_put(enum mr_bye_reason reason, uint8_t out[MR_BYE_SIZE]);
 enum mr_status mr_bye_get(struct mr_span payload, uint8_t *reason);
+void mr_move_put(uint32_t jitter_ms, uint8_t out[MR_MOVE_SIZE]);
+enum mr_status mr_move_get(struct mr_span payload, uint32_t *jitter_ms);
 
 #endif

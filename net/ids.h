@@ -13,7 +13,8 @@
 #include "base/status.h"
 #include "net/control.h"
 
-struct mr_id mr_id_function(struct mr_span build_id, const char *path, uint64_t offset); /* path where build_id is empty */
+struct mr_id mr_id_function(struct mr_span build_id, const char *path,
+                            uint64_t offset); /* path where build_id is empty */
 struct mr_id mr_id_span(const char *app, const char *name);
 struct mr_id mr_id_unknown_site(void);
 struct mr_id mr_id_scope(const char *app, const char *version, const char *host);
@@ -29,11 +30,29 @@ enum mr_status mr_id_node(enum mr_exactness exactness, struct mr_id site,
                           const struct mr_node_child *children, uint32_t count,
                           struct mr_buffer *scratch, struct mr_id *id);
 /* The child list of a node item. */
-enum mr_status mr_node_child_put(struct mr_buffer *out, const struct mr_node_child *child);
-enum mr_status mr_node_child_next(struct mr_span *children, struct mr_node_child *child); /* MR_END, MR_EFORMAT */
+enum mr_status mr_node_child_put(struct mr_buffer *out,
+                                 const struct mr_node_child *child);
+enum mr_status mr_node_child_next(struct mr_span *children,
+                                  struct mr_node_child *child); /* MR_END, MR_EFORMAT */
 
 /* 16 bytes as on the wire. */
-void mr_id_put(struct mr_id id, uint8_t out[16]);
-struct mr_id mr_id_get(const uint8_t in[16]);
+static inline void mr_id_put(struct mr_id id, uint8_t out[16])
+{
+    for (int i = 0; i < 8; i++) {
+        out[i] = (uint8_t)(id.hi >> (56 - 8 * i));
+        out[8 + i] = (uint8_t)(id.lo >> (56 - 8 * i));
+    }
+}
+
+static inline struct mr_id mr_id_get(const uint8_t in[16])
+{
+    struct mr_id id = {0, 0};
+
+    for (int i = 0; i < 8; i++) {
+        id.hi = id.hi << 8 | in[i];
+        id.lo = id.lo << 8 | in[8 + i];
+    }
+    return id;
+}
 
 #endif

@@ -57,25 +57,26 @@ struct mr_sender_config {
 };
 
 enum mr_sender_state {
-    MR_SENDER_IDLE,       /* waits for the back-off to end */
+    MR_SENDER_IDLE, /* waits for the back-off to end */
     MR_SENDER_CONNECTING,
-    MR_SENDER_GREETING,   /* HELLO sent, waits for WELCOME */
+    MR_SENDER_GREETING, /* HELLO sent, waits for WELCOME */
     MR_SENDER_OPEN,
-    MR_SENDER_REFUSED     /* told by an ERROR frame; tried again with the longest back-off */
+    MR_SENDER_REFUSED /* told by an ERROR frame; tried again with the longest back-off */
 };
 
 struct mr_sender_stats {
-    uint64_t frames_committed, frames_acked, bytes_sent, connects, failures, resends, moves;
+    uint64_t frames_committed, frames_acked, bytes_sent, connects, failures, resends,
+        moves;
 };
 
 struct mr_sender {
     struct mr_sender_config config;
     enum mr_sender_state state;
-    int fd;                       /* -1: none */
-    uint64_t oldest_sequence;     /* of the oldest frame held (not acknowledged) */
-    uint64_t next_sequence;       /* the next to be committed */
-    uint64_t credit;              /* bytes that may be unacknowledged; told by the receiver */
-    size_t head, tail, send_at;   /* see sender.c */
+    int fd;                   /* -1: none */
+    uint64_t oldest_sequence; /* of the oldest frame held (not acknowledged) */
+    uint64_t next_sequence;   /* the next to be committed */
+    uint64_t credit;          /* bytes that may be unacknowledged; told by the receiver */
+    size_t head, tail, send_at; /* see sender.c */
     size_t wrap;
     size_t reserved;
     uint64_t unacked_bytes;
@@ -87,10 +88,11 @@ struct mr_sender {
     uint32_t input_size;
     uint8_t input[MR_SENDER_INPUT_SIZE];
     struct mr_sender_stats stats;
-    struct mr_error last_error;   /* why the last connection failed, for the one who logs */
+    struct mr_error last_error; /* why the last connection failed, for the one who logs */
 };
 
-enum mr_status mr_sender_init(struct mr_sender *sender, const struct mr_sender_config *config);
+enum mr_status mr_sender_init(struct mr_sender *sender,
+                              const struct mr_sender_config *config);
 /* Closes the socket; what is held is given up. */
 void mr_sender_fini(struct mr_sender *sender);
 /* In a forked child: closes the copied descriptor without a word to the peer. Async-signal-safe. */
@@ -99,8 +101,8 @@ void mr_sender_abandon(struct mr_sender *sender);
 /* Room for a payload of up to `size` bytes, contiguous, or NULL when the outbox is full. Reserving again replaces it. */
 uint8_t *mr_sender_reserve(struct mr_sender *sender, size_t size);
 /* Makes the first `size` reserved bytes a frame and numbers it; its sequence. */
-uint64_t mr_sender_commit(struct mr_sender *sender, enum mr_frame_type type, uint16_t flags,
-                          size_t size);
+uint64_t mr_sender_commit(struct mr_sender *sender, enum mr_frame_type type,
+                          uint16_t flags, size_t size);
 /* Bytes of payload that could be reserved right now. */
 size_t mr_sender_room(const struct mr_sender *sender);
 
@@ -109,7 +111,8 @@ size_t mr_sender_room(const struct mr_sender *sender);
  * MR_EREFUSED while refused. Never fails for good: errors are in last_error and stats, and the next address is tried.
  */
 enum mr_status mr_sender_poll(struct mr_sender *sender, uint64_t timeout_ns);
-bool mr_sender_is_drained(const struct mr_sender *sender); /* everything committed is acknowledged */
+bool mr_sender_is_drained(
+    const struct mr_sender *sender); /* everything committed is acknowledged */
 /* Sends BYE when drained or at deadline (CLOCK_MONOTONIC ns), polling meanwhile; MR_OK or MR_ETIMEOUT. */
 enum mr_status mr_sender_finish(struct mr_sender *sender, enum mr_bye_reason reason,
                                 uint64_t deadline_ns);

@@ -13,22 +13,24 @@
 #define MR_WIRE_HEADER_SIZE 24
 #define MR_WIRE_MAX_FRAME_DEFAULT (UINT32_C(4) << 20)
 #define MR_WIRE_MAX_FRAME_MIN (UINT32_C(64) << 10)
-#define MR_WIRE_FLAG_ZSTD 1u
+#define MR_WIRE_MAX_CONTROL                                                              \
+    MR_WIRE_MAX_FRAME_MIN    /* of a control frame's payload, both ways */
+#define MR_WIRE_FLAG_ZSTD 1u /* data frames only */
 
 #define MR_WIRE_HEARTBEAT_NS UINT64_C(1000000000)
 #define MR_WIRE_SILENCE_NS UINT64_C(5000000000)
 
 /* FORMAT.md section 2: number, name, 1 if it is a data frame. */
-#define MR_FRAME_TYPES(X)                                                                  \
-    X(1, HELLO, 0)                                                                         \
-    X(2, WELCOME, 0)                                                                       \
-    X(3, ACK, 0)                                                                           \
-    X(4, ERROR, 0)                                                                         \
-    X(5, HEARTBEAT, 0)                                                                     \
-    X(6, MOVE, 0)                                                                          \
-    X(7, BYE, 0)                                                                           \
-    X(16, DICT, 1)                                                                         \
-    X(17, CHUNKS, 1)                                                                       \
+#define MR_FRAME_TYPES(X)                                                                \
+    X(1, HELLO, 0)                                                                       \
+    X(2, WELCOME, 0)                                                                     \
+    X(3, ACK, 0)                                                                         \
+    X(4, ERROR, 0)                                                                       \
+    X(5, HEARTBEAT, 0)                                                                   \
+    X(6, MOVE, 0)                                                                        \
+    X(7, BYE, 0)                                                                         \
+    X(16, DICT, 1)                                                                       \
+    X(17, CHUNKS, 1)                                                                     \
     X(18, DELTA, 1)
 
 enum mr_frame_type {
@@ -38,22 +40,22 @@ enum mr_frame_type {
 };
 
 /* FORMAT.md section 6.1: number, name, payload words (255: any), 1 if it counts as an event. */
-#define MR_RECORD_KINDS(X)                                                                 \
-    X(1, SYNC, 1, 0)                                                                       \
-    X(2, LOSS, 2, 0)                                                                       \
-    X(3, WIDE, 1, 1)                                                                       \
-    X(4, SEND, 4, 1)                                                                       \
-    X(5, RECEIVE, 4, 1)                                                                    \
-    X(6, CAPTURE, 1, 1)                                                                    \
-    X(7, ATTACH, 1, 1)                                                                     \
-    X(8, DETACH, 1, 1)                                                                     \
-    X(9, STATUS, 1, 1)                                                                     \
-    X(10, LABEL, 2, 1)                                                                     \
-    X(11, MARK, 1, 1)                                                                      \
-    X(12, PLOT, 2, 1)                                                                      \
-    X(13, SWITCH, 1, 1)                                                                    \
-    X(14, COUNTER, 255, 0)                                                                 \
-    X(15, UNWIND, 1, 1)                                                                    \
+#define MR_RECORD_KINDS(X)                                                               \
+    X(1, SYNC, 1, 0)                                                                     \
+    X(2, LOSS, 2, 0)                                                                     \
+    X(3, WIDE, 1, 1)                                                                     \
+    X(4, SEND, 4, 1)                                                                     \
+    X(5, RECEIVE, 4, 1)                                                                  \
+    X(6, CAPTURE, 1, 1)                                                                  \
+    X(7, ATTACH, 1, 1)                                                                   \
+    X(8, DETACH, 1, 1)                                                                   \
+    X(9, STATUS, 1, 1)                                                                   \
+    X(10, LABEL, 2, 1)                                                                   \
+    X(11, MARK, 1, 1)                                                                    \
+    X(12, PLOT, 2, 1)                                                                    \
+    X(13, SWITCH, 1, 1)                                                                  \
+    X(14, COUNTER, 255, 0)                                                               \
+    X(15, UNWIND, 1, 1)                                                                  \
     X(16, PRUNE, 1, 0)
 
 enum mr_record_kind {
@@ -63,22 +65,22 @@ enum mr_record_kind {
 };
 
 /* FORMAT.md section 9: number, name in code, name shown, meaning. */
-#define MR_LOSS_REASONS(X)                                                                 \
-    X(1, RING_FULL, "ring-full", "the ring was full, policy drop")                         \
-    X(2, BLOCK_TIMEOUT, "block-timeout", "the ring stayed full past the block time-out")   \
-    X(3, OVERWRITTEN, "overwritten", "policy overwrite")                                   \
-    X(4, BUDGET, "budget", "no memory for a ring, or a limit of a worker")                 \
-    X(5, SOURCE_DIED, "source-died", "the source ended with events in its rings")          \
-    X(6, CLOCK, "clock", "a time more than a day off")                                     \
-    X(7, FORMAT, "format", "missing between two chunks, or not decodable")                 \
-    X(8, NESTED, "nested", "recorded inside the probe's own slow path")                    \
+#define MR_LOSS_REASONS(X)                                                               \
+    X(1, RING_FULL, "ring-full", "the ring was full, policy drop")                       \
+    X(2, BLOCK_TIMEOUT, "block-timeout", "the ring stayed full past the block time-out") \
+    X(3, OVERWRITTEN, "overwritten", "policy overwrite")                                 \
+    X(4, BUDGET, "budget", "no memory for a ring, or a limit of a worker")               \
+    X(5, SOURCE_DIED, "source-died", "the source ended with events in its rings")        \
+    X(6, CLOCK, "clock", "a time more than a day off")                                   \
+    X(7, FORMAT, "format", "missing between two chunks, or not decodable")               \
+    X(8, NESTED, "nested", "recorded inside the probe's own slow path")                  \
     X(9, EXIT, "exit", "the program ended before they could be sent")
 
 enum mr_loss_reason {
 #define X(number, name, text, meaning) MR_LOSS_##name = number,
     MR_LOSS_REASONS(X)
 #undef X
-    MR_LOSS_REASON_COUNT = 10 /* reasons are 1 .. 9; index 0 is never used */
+        MR_LOSS_REASON_COUNT = 10 /* reasons are 1 .. 9; index 0 is never used */
 };
 
 /* FORMAT.md section 4. */
@@ -108,6 +110,8 @@ enum mr_bye_reason { MR_BYE_FINISHED = 0, MR_BYE_MOVING = 1, MR_BYE_DRAINING = 2
 #define MR_WORD_SITE_SHIFT 32
 #define MR_WORD_SITE_MASK UINT32_C(0x3fffffff)
 #define MR_WORD_PAYLOAD_MASK (MR_WORD_LAP - 1)
+#define MR_RECORD_COUNTERS_MAX 16
+#define MR_TICKS_LIMIT MR_WORD_LAP /* times in ticks are below 2^63 */
 
 #define MR_SITE_FIRST_NAMED UINT32_C(0x10000)
 #define MR_SITE_FIRST_MODULE UINT32_C(0x1000000)
@@ -119,8 +123,8 @@ static inline uint64_t mr_word_event(uint32_t site, uint64_t dir, uint64_t ticks
 }
 
 /* The first word of a record that is no event: `words` payload words follow. */
-static inline uint64_t mr_word_record(enum mr_record_kind kind, uint32_t words, uint64_t dir,
-                                      uint64_t ticks)
+static inline uint64_t mr_word_record(enum mr_record_kind kind, uint32_t words,
+                                      uint64_t dir, uint64_t ticks)
 {
     return mr_word_event((uint32_t)kind | words << 8, dir, ticks);
 }

@@ -1,0 +1,96 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Merging of what deltas carry: sums stop at 2^64 - 1, so the order never matters, whatever the input. */
+#include "net/delta.h"
+
+static void add(uint64_t *into, uint64_t value)
+{
+    *into = *into > UINT64_MAX - value ? UINT64_MAX : *into + value;
+}
+
+static uint64_t min_of(uint64_t a, uint64_t b)
+{
+    return a < b ? a : b;
+}
+
+static uint64_t max_of(uint64_t a, uint64_t b)
+{
+    return a > b ? a : b;
+}
+
+void mr_times_add(struct mr_times *into, uint64_t ns, bool first)
+{
+    add(&into->sum, ns);
+    into->min = first ? ns : min_of(into->min, ns);
+    into->max = max_of(into->max, ns);
+}
+
+void mr_times_merge(struct mr_times *into, const struct mr_times *from, bool into_empty,
+                    bool from_empty)
+{
+    if (from_empty)
+        return;
+    if (into_empty) {
+        *into = *from;
+        return;
+    }
+    add(&into->sum, from->sum);
+    into->min = min_of(into->min, from->min);
+    into->max = max_of(into->max, from->max);
+}
+
+enum mr_status mr_path_stats_merge(struct mr_path_stats *into,
+                                   const struct mr_path_stats *from)
+{
+    bool into_empty = !(into->ok | into->failed), from_empty = !(from->ok | from->failed);
+    enum mr_status status = mr_histogram_merge(&into->histogram, &from->histogram);
+
+    if (status != MR_OK)
+        return status;
+    add(&into->ok, from->ok);
+    add(&into->failed, from->failed);
+    add(&into->incomplete, from->incomplete);
+    mr_times_merge(&into->self, &from->self, into_empty, from_empty);
+    mr_times_merge(&into->total, &from->total, into_empty, from_empty);
+    return MR_OK;
+}
+
+enum mr_status mr_shape_stats_merge(struct mr_shape_stats *into,
+                                    const struct mr_shape_stats *from)
+{
+    bool into_empty = !(into->ok | into->failed), from_empty = !(from->ok | from->failed);
+    enum mr_status status = mr_histogram_merge(&into->histogram, &from->histogram);
+
+    if (status != MR_OK)
+        return status;
+    mr_times_merge(&into->time, &from->time, into_empty, from_empty);
+    if (!from_empty) {
+        into->first_ns =
+            into_empty ? from->first_ns : min_of(into->first_ns, from->first_ns);
+        into->last_ns = max_of(into->last_ns, from->last_ns);
+    }
+    add(&into->ok, from->ok);
+    add(&into->failed, from->failed);
+    add(&into->calls, from->calls);
+    add(&into->folded, from->folded);
+    return MR_OK;
+}
+
+void mr_entry_stats_merge(struct mr_entry_stats *into, const struct mr_entry_stats *from)
+{
+    for (int i = 0; i < MR_COVERAGE_COUNT; i++) {
+        add(&into->traces[i], from->traces[i]);
+        add(&into->calls[i], from->calls[i]);
+        add(&into->time_ns[i], from->time_ns[i]);
+    }
+}
+
+/* held goes up and down; it wraps, which is as good as any in what is broken then. */
+void mr_ledger_entry_merge(struct mr_ledger_entry *into,
+                           const struct mr_ledger_entry *from)
+{
+    into->last = max_of(into->last, from->last);
+    add(&into->reduced, from->reduced);
+    into->held = (int64_t)((uint64_t)into->held + (uint64_t)from->held);
+    for (int i = 0; i < MR_LOSS_REASON_COUNT; i++)
+        add(&into->lost[i], from->lost[i]);
+}

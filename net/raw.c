@@ -1,0 +1,168 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The raw control payloads of FORMAT.md section 4, declared in net/frame.h. */
+#include "base/assert.h"
+#include "net/bytes.h"
+#include "net/frame.h"
+
+enum { ERROR_HEADER_SIZE = 4 };
+
+void mr_welcome_put(const struct mr_welcome *welcome, uint8_t out[MR_WELCOME_SIZE])
+{
+    uint8_t *at = mr_put_u16(out, welcome->version);
+
+    at = mr_put_u16(at, 0);
+    at = mr_put_u32(at, welcome->max_frame);
+    at = mr_put_u64(at, welcome->next_sequence);
+    mr_put_u64(at, welcome->credit);
+}
+
+/* Bytes behind the known ones are ignored, so that a later version can add fields. */
+enum mr_status mr_welcome_get(struct mr_span payload, struct mr_welcome *welcome)
+{
+    if (payload.size < MR_WELCOME_SIZE)
+        return MR_EFORMAT;
+    welcome->version = mr_get_u16(payload.data);
+    welcome->max_frame = mr_get_u32(payload.data + 4);
+    welcome->next_sequence = mr_get_u64(payload.data + 8);
+    welcome->credit = mr_get_u64(payload.data + 16);
+    if (welcome->next_sequence == 0 || welcome->max_frame < MR_WIRE_MAX_FRAME_MIN)
+        return MR_EFORMAT;
+    return MR_OK;
+}
+
+void mr_ack_put_head(uint64_t sequence, uint64_t credit, uint32_t state_count,
+                     uint8_t out[MR_ACK_SIZE])
+{
+    uint8_t *at = mr_put_u64(out, sequence);
+
+    at = mr_put_u64(at, credit);
+    at = mr_put_u32(at, state_count);
+    mr_put_u32(at, 0);
+}
+
+void mr_ack_put(uint64_t sequence, uint64_t credit, uint8_t out[MR_ACK_SIZE])
+{
+    mr_ack_put_head(sequence, credit, 0, out);
+}
+
+enum mr_status mr_ack_get(struct mr_span payload, struct mr_ack *ack)
+{
+    struct mr_resume_state state;
+    struct mr_span states;
+
+    if (payload.size < MR_ACK_SIZE)
+        return MR_EFORMAT;
+    ack->sequence = mr_get_u64(payload.data);
+    ack->credit = mr_get_u64(payload.data + 8);
+    ack->state_count = mr_get_u32(payload.data + 16);
+    ack->states = mr_span_of(payload.data + MR_ACK_SIZE, payload.size - MR_ACK_SIZE);
+    states = ack->states;
+    for (uint32_t i = 0; i < ack->state_count; i++) {
+        if (mr_resume_next(&states, &state) != MR_OK)
+            return MR_EFORMAT;
+    }
+    return mr_span_is_empty(states) ? MR_OK : MR_EFORMAT;
+}
+
+size_t mr_resume_put(const struct mr_resume_state *state,
+                     const struct mr_resume_frame *frames, uint8_t *out, size_t capacity)
+{
+    size_t size = MR_RESUME_SIZE + (size_t)state->depth * MR_RESUME_FRAME_SIZE;
+    uint8_t *at = out;
+
+    if (size > capacity)
+        return 0;
+    at = mr_put_u32(at, (uint32_t)size);
+    at = mr_put_u32(at, state->stream);
+    at = mr_put_u64(at, state->event);
+    at = mr_put_u64(at, state->ticks);
+    at = mr_put_u32(at, state->epoch);
+    at = mr_put_u16(at, 0);
+    at = mr_put_u16(at, state->depth);
+    for (uint16_t i = 0; i < state->depth; i++) {
+        at = mr_put_u64(at, frames[i].enter_ticks);
+        at = mr_put_u32(at, frames[i].site);
+        at = mr_put_u32(at, 0);
+    }
+    return size;
+}
+
+enum mr_status mr_resume_next(struct mr_span *states, struct mr_resume_state *state)
+{
+    const uint8_t *at = states->data;
+    size_t size;
+
+    if (states->size == 0)
+        return MR_END;
+    if (states->size < MR_RESUME_SIZE)
+        return MR_EFORMAT;
+    size = mr_get_u32(at);
+    state->stream = mr_get_u32(at + 4);
+    state->event = mr_get_u64(at + 8);
+    state->ticks = mr_get_u64(at + 16);
+    state->epoch = mr_get_u32(at + 24);
+    state->depth = mr_get_u16(at + 30);
+    state->frames =
+        mr_span_of(at + MR_RESUME_SIZE, (size_t)state->depth * MR_RESUME_FRAME_SIZE);
+    if (size < MR_RESUME_SIZE + state->frames.size || !mr_span_skip(states, size))
+        return MR_EFORMAT;
+    return MR_OK;
+}
+
+struct mr_resume_frame mr_resume_frame_at(const struct mr_resume_state *state,
+                                          uint16_t index)
+{
+    const uint8_t *at = state->frames.data + (size_t)index * MR_RESUME_FRAME_SIZE;
+
+    MR_DEBUG_ASSERT(index < state->depth);
+    return (struct mr_resume_frame){mr_get_u64(at), mr_get_u32(at + 8)};
+}
+
+size_t mr_error_put(enum mr_wire_error code, const char *text, uint8_t *out,
+                    size_t capacity)
+{
+    size_t size = strlen(text);
+
+    MR_DEBUG_ASSERT(capacity >= ERROR_HEADER_SIZE);
+    if (size > capacity - ERROR_HEADER_SIZE)
+        size = capacity - ERROR_HEADER_SIZE;
+    if (size > UINT16_MAX)
+        size = UINT16_MAX;
+    mr_put_u16(mr_put_u16(out, (uint16_t)code), (uint16_t)size);
+    memcpy(out + ERROR_HEADER_SIZE, text, size);
+    return ERROR_HEADER_SIZE + size;
+}
+
+enum mr_status mr_error_get(struct mr_span payload, struct mr_wire_error_text *error)
+{
+    uint16_t size;
+
+    if (!mr_span_take_u16(&payload, &error->code) || !mr_span_take_u16(&payload, &size) ||
+        !mr_span_take(&payload, size, &error->text))
+        return MR_EFORMAT;
+    return MR_OK;
+}
+
+void mr_bye_put(enum mr_bye_reason reason, uint8_t out[MR_BYE_SIZE])
+{
+    memset(out, 0, MR_BYE_SIZE);
+    out[0] = (uint8_t)reason;
+}
+
+enum mr_status mr_bye_get(struct mr_span payload, uint8_t *reason)
+{
+    if (payload.size < MR_BYE_SIZE)
+        return MR_EFORMAT;
+    *reason = payload.data[0];
+    return MR_OK;
+}
+
+void mr_move_put(uint32_t jitter_ms, uint8_t out[MR_MOVE_SIZE])
+{
+    mr_put_u32(out, jitter_ms);
+}
+
+enum mr_status mr_move_get(struct mr_span payload, uint32_t *jitter_ms)
+{
+    return mr_span_take_u32(&payload, jitter_ms) ? MR_OK : MR_EFORMAT;
+}
