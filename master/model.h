@@ -1,0 +1,368 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The model: what millrace knows, as immutable records under one root. One writer applies
+ * DICT and DELTA payloads and publishes; readers take the root under a liburcu (memb)
+ * read lock and see one consistent moment for as long as they hold it. They never block
+ * the writer, and the writer never blocks them.
+ *
+ * Every table is an array of records by index; an index is given once, in the order in
+ * which things were first seen, and never changes. `..._STAT` tables have the index of
+ * the table they belong to. Records of another table are named by index.
+ *
+ * Threads: apply, add and publish belong to the writer, one thread at a time. Reading
+ * threads call mr_model_thread_enter() once, then lock and unlock as often as they like;
+ * a read section must end (old versions are kept while it lasts).
+ *
+ * Limits: struct mr_model_limits; what goes past one is refused and counted in the root's
+ * `refused`, and the sums above it (path of the parent, totals) stay what was accepted.
+ *
+ * Use:
+ *     mr_model_new(&limits, &model);
+ *     status = mr_model_apply_delta(model, sender, payload, &error);
+ *     mr_model_publish(model);
+ *     ...
+ *     const struct mr_model_root *root = mr_model_read_lock(model);
+ *     const struct mr_model_site *site = mr_cow_get(&root->tables[MR_MODEL_SITE], 0);
+ *     mr_model_read_unlock(model);
+ */
+#ifndef MR_MASTER_MODEL_H
+#define MR_MASTER_MODEL_H
+
+#include "base/error.h"
+#include "base/id.h"
+#include "base/span.h"
+#include "base/status.h"
+#include "master/cow.h"
+#include "net/control.h"
+#include "net/delta.h"
+
+#include <stdint.h>
+
+#define MR_MODEL_NONE MR_COW_NONE
+
+/* Name in code, name in metrics and JSON. */
+#define MR_MODEL_TABLES(X)                                                               \
+    X(SITE, "sites")                                                                     \
+    X(SITE_STAT, "site_stats")                                                           \
+    X(SCOPE, "scopes")                                                                   \
+    X(SOURCE, "sources")                                                                 \
+    X(STREAM, "streams")                                                                 \
+    X(PATH, "paths")                                                                     \
+    X(PATH_STAT, "path_stats")                                                           \
+    X(ENTRY, "entries")                                                                  \
+    X(NODE, "nodes")                                                                     \
+    X(SHAPE, "shapes")                                                                   \
+    X(SHAPE_STAT, "shape_stats")                                                         \
+    X(OUTER, "outers")                                                                   \
+    X(COUNTER, "counters")                                                               \
+    X(SENDER, "senders")                                                                 \
+    X(OPEN, "open")
+
+enum mr_model_table {
+#define X(name, text) MR_MODEL_##name,
+    MR_MODEL_TABLES(X)
+#undef X
+        MR_MODEL_TABLE_COUNT
+};
+
+const char *mr_model_table_name(enum mr_model_table table);
+
+/* Windowed statistics kept in memory: name, seconds per window, windows. */
+#define MR_MODEL_SERIES(X)                                                               \
+    X(ENTRY, 1, 600)                                                                     \
+    X(SHAPE, 1, 600)                                                                     \
+    X(PATH, 60, 60)
+
+enum mr_model_series {
+#define X(name, seconds, windows) MR_SERIES_##name,
+    MR_MODEL_SERIES(X)
+#undef X
+        MR_SERIES_COUNT
+};
+
+uint32_t mr_model_series_seconds(enum mr_model_series series);
+uint32_t mr_model_series_windows(enum mr_model_series series);
+
+/* Kinds of records that are no table's: see model_private.h. */
+#define MR_MODEL_KIND_WINDOW MR_MODEL_TABLE_COUNT
+#define MR_MODEL_KIND_ENTRY_POINT (MR_MODEL_TABLE_COUNT + 1)
+
+/* Texts lie behind the struct, in one allocation; never NULL. */
+struct mr_model_site {
+    struct mr_cow_head head;
+    struct mr_id id;
+    bool known; /* false: only its id was seen so far */
+    enum mr_site_type type;
+    enum mr_site_quality quality;
+    uint64_t offset;
+    uint32_t line;
+    uint32_t build_id_size;
+    uint8_t build_id[MR_BUILD_ID_MAX];
+    const char *module, *name, *file;
+};
+
+/*
+ * Over all paths of the site. `total` leaves out calls below another call of the same
+ * site on their path (their time is in that one's), `self` and the counts do not.
+ */
+struct mr_model_site_stat {
+    struct mr_cow_head head;
+    uint64_t ok, failed, incomplete; /* min and max hold something if ok + failed > 0 */
+    struct mr_times self, total;
+};
+
+struct mr_model_scope {
+    struct mr_cow_head head;
+    struct mr_id id;
+    bool known;
+    const char *app, *version, *host;
+};
+
+struct mr_model_source {
+    struct mr_cow_head head;
+    struct mr_id id, worker;
+    bool known;
+    uint32_t scope; /* MR_MODEL_NONE while unknown */
+    uint32_t pid;
+    uint64_t start_ns, end_ns;
+    enum mr_clock_kind clock;
+    enum mr_source_state state;
+    enum mr_policy policy;
+    const char *host, *app, *version, *exe;
+};
+
+struct mr_model_stream { /* one row of the ledger */
+    struct mr_cow_head head;
+    uint32_t source;
+    uint32_t stream; /* number within its source */
+    struct mr_ledger_entry entry;
+};
+
+#define MR_MODEL_PATH_RECURSIVE (1u << 16) /* flag: its site stands above it on the path */
+
+struct mr_model_path {
+    struct mr_cow_head head;
+    struct mr_id id;
+    uint32_t parent; /* MR_MODEL_NONE: an entry point, or the bottom outer frame */
+    uint32_t scope, site;
+    uint32_t flags; /* MR_DELTA_PATH_OUTER, MR_MODEL_PATH_RECURSIVE */
+    uint32_t entry; /* index in ENTRY; MR_MODEL_NONE for outer paths */
+    uint32_t depth; /* from 0 */
+    uint32_t first_child, next_sibling;
+};
+
+struct mr_model_path_stat {
+    struct mr_cow_head head;
+    struct mr_path_stats stats;
+};
+
+struct mr_model_entry {
+    struct mr_cow_head head;
+    uint32_t path;
+    uint32_t shapes; /* of this entry point */
+    uint32_t paths;  /* with its own */
+    struct mr_entry_stats stats;
+};
+
+struct mr_model_child {
+    struct mr_id id;
+    uint64_t repeat; /* 0: one or more */
+};
+
+struct mr_model_node {
+    struct mr_cow_head head;
+    struct mr_id id;
+    uint32_t site;
+    enum mr_exactness exactness;
+    uint32_t child_count;
+    struct mr_model_child children[];
+};
+
+struct mr_model_shape {
+    struct mr_cow_head head;
+    struct mr_id id; /* of its root node: the shape's id */
+    uint32_t scope;
+    uint32_t entry;     /* index in ENTRY */
+    uint32_t next_same; /* shape of the same id in another scope */
+};
+
+struct mr_model_shape_stat {
+    struct mr_cow_head head;
+    struct mr_shape_stats stats;
+};
+
+struct mr_model_outer {
+    struct mr_cow_head head;
+    uint32_t scope, site;
+    uint32_t why; /* 0 start of thread, 1 option, 2 learned */
+};
+
+struct mr_model_counter {
+    struct mr_cow_head head;
+    uint64_t value;
+    char name[MR_DELTA_COUNTER_NAME_MAX];
+};
+
+struct mr_model_sender { /* not stored */
+    struct mr_cow_head head;
+    struct mr_id id;
+    uint32_t level;
+    uint64_t created_ns; /* of its newest delta */
+    uint64_t deltas;
+};
+
+struct mr_model_open { /* not stored; valid while created_ns is its sender's newest */
+    struct mr_cow_head head;
+    uint32_t sender, path;
+    uint64_t created_ns, oldest_ns, count;
+};
+
+struct mr_model_entry_point {
+    struct mr_cow_head head;
+    struct mr_entry_stats stats;
+};
+
+/* The points of one window, by index of entry, shape or path. */
+struct mr_model_window {
+    struct mr_cow_head head;
+    uint64_t window; /* Unix s */
+    uint32_t count;
+    struct mr_cow_array points; /* entry points, shape stats or path stats */
+};
+
+struct mr_model_totals {
+    uint64_t ok, failed, incomplete; /* calls, over all paths */
+    uint64_t self_ns;                /* over all paths */
+    uint64_t shape_traces;
+    struct mr_entry_stats entries;
+};
+
+struct mr_model_root {
+    struct mr_cow_head head;
+    uint64_t journal; /* number of the last journal row in it (master/store.h) */
+    uint64_t published_ns;
+    struct mr_cow_array tables[MR_MODEL_TABLE_COUNT];
+    struct mr_cow_map ids[MR_MODEL_TABLE_COUNT]; /* where a table has ids */
+    struct mr_cow_map shape_nodes;         /* id of a root node -> first shape of it */
+    struct mr_cow_array series[MR_SERIES_COUNT]; /* of windows, by slot */
+    uint64_t newest[MR_SERIES_COUNT];            /* window; 0: none */
+    uint32_t points[MR_SERIES_COUNT];
+    uint64_t refused[MR_MODEL_TABLE_COUNT];
+    uint64_t late_points, refused_points, deltas, dicts, skipped_items;
+    uint64_t node_children;
+    struct mr_model_totals totals;
+};
+
+struct mr_model_limits {
+    uint32_t sites, scopes, sources, streams, paths, shapes, nodes, counters, senders;
+    uint32_t series_points; /* per series */
+};
+#define MR_MODEL_LIMITS_DEFAULT                                                          \
+    ((struct mr_model_limits){.sites = 1u << 20,                                         \
+                              .scopes = 1u << 14,                                        \
+                              .sources = 1u << 16,                                       \
+                              .streams = 1u << 18,                                       \
+                              .paths = 1u << 20,                                         \
+                              .shapes = 1u << 18,                                        \
+                              .nodes = 1u << 20,                                         \
+                              .counters = 1u << 10,                                      \
+                              .senders = 1u << 14,                                       \
+                              .series_points = 1u << 18})
+#define MR_MODEL_CHILDREN_PER_NODE 16 /* limit of all children = this x limit of nodes */
+#define MR_MODEL_PATH_DEPTH_MAX 8192  /* deeper paths are refused */
+
+struct mr_model;
+
+enum mr_status mr_model_new(const struct mr_model_limits *limits, struct mr_model **model);
+/* No reader may be left. NULL allowed. */
+void mr_model_free(struct mr_model *model);
+
+/*
+ * A payload of `sender`. All or nothing for DELTA: bytes that break the format change
+ * nothing (MR_EFORMAT, place in `error`). A DICT may be taken in part: its items are
+ * idempotent. MR_ENOMEM: the model cannot go on.
+ */
+enum mr_status mr_model_apply_delta(struct mr_model *model, struct mr_id sender,
+                                    struct mr_span payload, struct mr_error *error);
+enum mr_status mr_model_apply_dict(struct mr_model *model, struct mr_span payload,
+                                   struct mr_error *error);
+/* By frame type: MR_FRAME_DICT or MR_FRAME_DELTA. */
+enum mr_status mr_model_apply(struct mr_model *model, struct mr_id sender, uint8_t type,
+                              struct mr_span payload, struct mr_error *error);
+/* Journal number that the next publish tells. */
+void mr_model_set_journal(struct mr_model *model, uint64_t number);
+/* Makes what was applied visible. MR_ENOMEM. */
+enum mr_status mr_model_publish(struct mr_model *model);
+/*
+ * Everything up to `generation` is in the store: the series may drop it when they are
+ * full. Any thread. Never called: nothing is waited for.
+ */
+void mr_model_set_saved(struct mr_model *model, uint64_t generation);
+
+/* Once per reading thread, before its first lock and after its last. */
+void mr_model_thread_enter(void);
+void mr_model_thread_leave(void);
+const struct mr_model_root *mr_model_read_lock(struct mr_model *model);
+void mr_model_read_unlock(struct mr_model *model);
+
+/* Shorthands: the record at `index`, or NULL. */
+#define MR_MODEL_GET(name, TABLE)                                                        \
+    static inline const struct mr_model_##name *mr_model_##name(                         \
+        const struct mr_model_root *root, uint32_t index)                                \
+    {                                                                                    \
+        return mr_cow_get(&root->tables[MR_MODEL_##TABLE], index);                       \
+    }
+MR_MODEL_GET(site, SITE)
+MR_MODEL_GET(site_stat, SITE_STAT)
+MR_MODEL_GET(scope, SCOPE)
+MR_MODEL_GET(source, SOURCE)
+MR_MODEL_GET(stream, STREAM)
+MR_MODEL_GET(path, PATH)
+MR_MODEL_GET(path_stat, PATH_STAT)
+MR_MODEL_GET(entry, ENTRY)
+MR_MODEL_GET(node, NODE)
+MR_MODEL_GET(shape, SHAPE)
+MR_MODEL_GET(shape_stat, SHAPE_STAT)
+MR_MODEL_GET(outer, OUTER)
+MR_MODEL_GET(counter, COUNTER)
+MR_MODEL_GET(sender, SENDER)
+MR_MODEL_GET(open, OPEN)
+#undef MR_MODEL_GET
+
+static inline uint32_t mr_model_count(const struct mr_model_root *root,
+                                      enum mr_model_table table)
+{
+    return root->tables[table].count;
+}
+
+/* Index of an id, or MR_MODEL_NONE. Shapes: mr_model_find_shape(). */
+static inline uint32_t mr_model_find(const struct mr_model_root *root,
+                                     enum mr_model_table table, struct mr_id id)
+{
+    return mr_cow_map_find(&root->ids[table], id);
+}
+/* The first shape with this root node; follow next_same. MR_MODEL_NONE. */
+static inline uint32_t mr_model_find_shape(const struct mr_model_root *root,
+                                           struct mr_id node)
+{
+    return mr_cow_map_find(&root->shape_nodes, node);
+}
+/* The window's points, or NULL. */
+const struct mr_model_window *mr_model_window_at(const struct mr_model_root *root,
+                                                 enum mr_model_series series,
+                                                 uint64_t window);
+
+/* The ledger row's sum: held and all losses. Wraps like the counters it adds. */
+uint64_t mr_ledger_lost(const struct mr_ledger_entry *entry);
+/* last = reduced + held + lost. */
+bool mr_ledger_is_balanced(const struct mr_ledger_entry *entry);
+
+/*
+ * The name to show for a site: its name, else module+0xoffset, else its id. Returns
+ * `text` or a borrowed string.
+ */
+#define MR_SITE_LABEL_SIZE 160
+const char *mr_model_site_label(const struct mr_model_site *site,
+                                char text[MR_SITE_LABEL_SIZE]);
+
+#endif

@@ -1,0 +1,132 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * A summary: one consistent moment of the model in numbers for people, as plain structs
+ * sorted by what matters. Made for the HTTP API, `millrace record` and `millrace report`.
+ * It owns all it points to and outlives the model.
+ *
+ * Functions: one row per site with calls. `total` is the time between enter and exit
+ * summed over calls that are not below another call of the same site on their path: a
+ * recursive function's total is that of its outermost calls, so it never exceeds the
+ * time in which it was on the stack. A site that is both an outer frame and called again
+ * below a call tree counts in both trees.
+ *
+ * Threads: mr_summary_new() needs mr_model_thread_enter() on the calling thread.
+ *
+ * Use:
+ *     mr_model_thread_enter();
+ *     struct mr_summary *summary;
+ *     if (mr_summary_new(model, &MR_SUMMARY_LIMITS_DEFAULT, &summary) == MR_OK)
+ *         for (size_t i = 0; i < summary->function_count; i++)
+ *             puts(summary->functions[i].name);
+ *     mr_summary_free(summary);
+ */
+#ifndef MR_MASTER_SUMMARY_H
+#define MR_MASTER_SUMMARY_H
+
+#include "base/id.h"
+#include "base/status.h"
+#include "master/model.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+struct mr_summary_limits {
+    size_t functions, entries, sources; /* rows at most; SIZE_MAX: all */
+};
+#define MR_SUMMARY_LIMITS_DEFAULT                                                        \
+    ((struct mr_summary_limits){.functions = 1000, .entries = 1000, .sources = 1000})
+
+/* ns. The true value lies in [low, high]; `value` is between them. */
+struct mr_summary_quantile {
+    double value, low, high;
+};
+
+struct mr_summary_function { /* largest self time first */
+    struct mr_id site;
+    const char *name;   /* never empty: module+0xoffset or the id where no name is known */
+    const char *module; /* file the code lies in, or application of a span; may be "" */
+    const char *file;   /* of the source; may be "" */
+    uint32_t line;      /* 0: unknown */
+    uint64_t calls;     /* ok + failed + incomplete */
+    uint64_t ok, failed, incomplete;
+    bool is_timed;      /* ok + failed > 0: the times below mean something */
+    bool is_outer;      /* an outer frame somewhere */
+    uint64_t self_ns, self_min_ns, self_max_ns;
+    uint64_t total_ns, total_min_ns, total_max_ns;
+};
+
+struct mr_summary_entry { /* largest time first */
+    struct mr_id path, site, scope;
+    const char *name, *app, *version, *host;
+    uint64_t count; /* traces: ok + failed + incomplete */
+    uint64_t ok, failed, incomplete;
+    uint64_t open, oldest_open_ns; /* open now; Unix ns, 0: none */
+    uint64_t recent;               /* traces that ended in the last whole 10 s */
+    bool is_timed;
+    struct mr_summary_quantile p50, p90, p99;
+    uint64_t time_ns, min_ns, max_ns;
+    uint64_t traces[MR_COVERAGE_COUNT]; /* by enum mr_coverage */
+    uint32_t paths, shapes;
+};
+
+struct mr_summary_coverage {
+    uint64_t traces[MR_COVERAGE_COUNT], calls[MR_COVERAGE_COUNT],
+        time_ns[MR_COVERAGE_COUNT];
+};
+
+struct mr_summary_ledger {
+    uint64_t streams, streams_balanced;
+    uint64_t last, reduced, lost_all;
+    int64_t held;
+    uint64_t lost[MR_LOSS_REASON_COUNT];
+    bool is_balanced; /* every stream is */
+};
+
+struct mr_summary_source { /* newest first */
+    struct mr_id id, worker;
+    bool is_known; /* false: only its ledger was seen */
+    const char *host, *app, *version, *exe;
+    uint32_t pid;
+    uint64_t start_ns, end_ns; /* end 0: live */
+    enum mr_source_state state;
+    enum mr_policy policy;
+    struct mr_summary_ledger ledger;
+};
+
+struct mr_summary {
+    uint64_t generation, published_ns;
+    struct mr_summary_function *functions;
+    size_t function_count, function_total; /* rows here; rows there would be */
+    struct mr_summary_entry *entries;
+    size_t entry_count, entry_total;
+    struct mr_summary_source *sources;
+    size_t source_count, source_total;
+    struct mr_summary_coverage coverage;
+    struct mr_summary_ledger ledger;
+    uint64_t calls, incomplete_calls, self_ns; /* over all functions */
+    uint64_t traces;
+    uint64_t open;
+    uint32_t paths, shapes, nodes, sites, scopes;
+    uint64_t refused; /* things past a limit of the model */
+    void *memory;     /* private: the texts */
+};
+
+/* MR_ENOMEM. Takes what a walk over sites, entries and streams takes: no path is walked. */
+enum mr_status mr_summary_new(struct mr_model *model,
+                              const struct mr_summary_limits *limits,
+                              struct mr_summary **summary);
+/* As above, of a root that the caller holds. */
+enum mr_status mr_summary_of(const struct mr_model_root *root,
+                             const struct mr_summary_limits *limits,
+                             struct mr_summary **summary);
+void mr_summary_free(struct mr_summary *summary); /* NULL allowed */
+
+/* "ring-full" for MR_LOSS_RING_FULL; NULL for a number that is no reason. */
+const char *mr_loss_reason_name(uint32_t reason);
+/* "whole", "folded", "paths", "incomplete". */
+const char *mr_coverage_name(enum mr_coverage coverage);
+/* "live", "finished", "died". */
+const char *mr_source_state_name(enum mr_source_state state);
+
+#endif
