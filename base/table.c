@@ -50,8 +50,8 @@ uint32_t mr_table_find(const struct mr_table *table, struct mr_id id)
 {
     if (table->count == 0)
         return MR_TABLE_NONE;
-    return slot_of(table->slots, table->capacity, id)->entry -
-           1; /* free: MR_TABLE_NONE */
+    /* A free slot's entry is 0, and 0 - 1 is MR_TABLE_NONE. */
+    return slot_of(table->slots, table->capacity, id)->entry - 1;
 }
 
 static enum mr_status rehash(struct mr_table *table, size_t capacity)
