@@ -14,10 +14,12 @@
 #include <thread>
 #include <vector>
 
-namespace pool {
+namespace pool
+{
 
-template <typename T> class Queue {
-public:
+template <typename T> class Queue
+{
+  public:
     void push(T item)
     {
         std::lock_guard<std::mutex> guard(lock_);
@@ -45,15 +47,16 @@ public:
         changed_.notify_all();
     }
 
-private:
+  private:
     std::mutex lock_;
     std::condition_variable changed_;
     std::deque<T> items_;
     bool closed_ = false;
 };
 
-template <typename Call> class Pool {
-public:
+template <typename Call> class Pool
+{
+  public:
     explicit Pool(unsigned threads)
     {
         for (unsigned i = 0; i < threads; i++)
@@ -67,9 +70,12 @@ public:
             thread.join();
     }
 
-    void submit(Call call) { queue_.push(std::move(call)); }
+    void submit(Call call)
+    {
+        queue_.push(std::move(call));
+    }
 
-private:
+  private:
     /* The bottom frame of each thread of the pool: an outer frame. */
     void work()
     {
@@ -84,24 +90,36 @@ private:
 
 } // namespace pool
 
-namespace work {
+namespace work
+{
 
 struct Mild : std::runtime_error {
-    explicit Mild(const char *what) : std::runtime_error(what) {}
+    explicit Mild(const char *what) : std::runtime_error(what)
+    {
+    }
 };
 struct Severe : std::runtime_error {
-    explicit Severe(const char *what) : std::runtime_error(what) {}
+    explicit Severe(const char *what) : std::runtime_error(what)
+    {
+    }
 };
 
 enum class Trouble { None, Mild, Severe, Grows };
 
 /* Shows in every tree, also where an exception passes. */
-class Guard {
-public:
-    explicit Guard(int &depth) : depth_(depth) { depth_++; }
-    ~Guard() { depth_--; }
+class Guard
+{
+  public:
+    explicit Guard(int &depth) : depth_(depth)
+    {
+        depth_++;
+    }
+    ~Guard()
+    {
+        depth_--;
+    }
 
-private:
+  private:
     int &depth_;
 };
 
@@ -113,7 +131,9 @@ void fall(Trouble trouble)
         throw Mild("mild");
 }
 
-void recover() {}
+void recover()
+{
+}
 
 /* A chain of Depth functions, one per template argument. descend<2> catches what is mild, descend<3> makes it worse. */
 template <int Depth> void descend(Trouble trouble, int &depth)
@@ -156,23 +176,34 @@ template <typename T> T sum(const std::vector<T> &values)
     return total;
 }
 
-class Shape {
-public:
+class Shape
+{
+  public:
     virtual ~Shape() = default;
     virtual double area() const = 0;
 };
 
-class Square final : public Shape {
-public:
-    double area() const override { return 4.0; }
+class Square final : public Shape
+{
+  public:
+    double area() const override
+    {
+        return 4.0;
+    }
 };
 
-class Tower final : public Shape {
-public:
-    explicit Tower(int floors) : floors_(floors) {}
-    double area() const override { return floors_ == 0 ? 1.0 : Tower(floors_ - 1).area(); }
+class Tower final : public Shape
+{
+  public:
+    explicit Tower(int floors) : floors_(floors)
+    {
+    }
+    double area() const override
+    {
+        return floors_ == 0 ? 1.0 : Tower(floors_ - 1).area();
+    }
 
-private:
+  private:
     int floors_;
 };
 
@@ -201,13 +232,28 @@ struct Task {
     void run(int &depth) const
     {
         switch (number % 7) {
-        case 0: sum(std::vector<int>{1, 2, 3}); break;
-        case 1: sum(std::vector<double>{1.5, 2.5}); break;
-        case 2: measure(Square()); measure(Tower(2)); break;
-        case 3: descend<4>(Trouble::None, depth); break;
-        case 4: descend<4>(Trouble::Mild, depth); break;
-        case 5: descend<4>(Trouble::Severe, depth); break;
-        default: descend<4>(Trouble::Grows, depth); break;
+        case 0:
+            sum(std::vector<int>{1, 2, 3});
+            break;
+        case 1:
+            sum(std::vector<double>{1.5, 2.5});
+            break;
+        case 2:
+            measure(Square());
+            measure(Tower(2));
+            break;
+        case 3:
+            descend<4>(Trouble::None, depth);
+            break;
+        case 4:
+            descend<4>(Trouble::Mild, depth);
+            break;
+        case 5:
+            descend<4>(Trouble::Severe, depth);
+            break;
+        default:
+            descend<4>(Trouble::Grows, depth);
+            break;
         }
     }
 };

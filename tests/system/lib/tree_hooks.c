@@ -18,7 +18,8 @@ extern "C" {
 #endif
 void __cyg_profile_func_enter(void *function, void *site) HIDE;
 void __cyg_profile_func_exit(void *function, void *site) HIDE;
-extern const char __executable_start[]; /* by the linker: where the file's address 0 was loaded */
+extern const char
+    __executable_start[]; /* by the linker: where the file's address 0 was loaded */
 #ifdef __cplusplus
 }
 #endif

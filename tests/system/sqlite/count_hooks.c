@@ -9,12 +9,14 @@
 #include <stdlib.h>
 
 #define HIDE __attribute__((no_instrument_function))
-#define SLOTS 65536 /* a power of two, well above the functions of any program it is used for */
+#define SLOTS                                                                            \
+    65536 /* a power of two, well above the functions of any program it is used for */
 
 void __cyg_profile_func_enter(void *function, void *site) HIDE;
 void __cyg_profile_func_exit(void *function, void *site) HIDE;
 
-extern const char __executable_start[]; /* by the linker: where the file's address 0 was loaded */
+extern const char
+    __executable_start[]; /* by the linker: where the file's address 0 was loaded */
 static struct {
     uintptr_t function;
     uint64_t calls;
@@ -29,8 +31,9 @@ HIDE static void write_counts(void)
         return;
     for (size_t i = 0; i < SLOTS; i++)
         if (table[i].calls)
-            fprintf(file, "%llu %#llx\n", (unsigned long long)table[i].calls,
-                    (unsigned long long)(table[i].function - (uintptr_t)__executable_start));
+            fprintf(
+                file, "%llu %#llx\n", (unsigned long long)table[i].calls,
+                (unsigned long long)(table[i].function - (uintptr_t)__executable_start));
     fprintf(file, "%llu exits\n", (unsigned long long)exits);
     fclose(file);
 }
