@@ -1,0 +1,411 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Chunks to events. The hot loop is run_words(); everything that is not an enter or exit of a known site leaves it. */
+#include <inttypes.h>
+#include <stdlib.h>
+
+#include "base/assert.h"
+#include "net/bytes.h"
+#include "pipeline/filters/decode_private.h"
+
+#define WORD_SIZE 8
+/* A step within a chunk is below 2^31 ticks, so a run of words of one batch stays below this. */
+#define RUN_TICKS ((uint64_t)MR_BATCH_EVENTS_MAX << 31)
+#define SAFE_TICKS (UINT64_C(1) << 50) /* how far ahead times are checked: 4 days at 3 GHz */
+#define UNWIND_UNKNOWN (UINT64_C(1) << 62)
+
+static enum mr_status add_loss(struct mr_batch *batch, const struct mr_loss *loss)
+{
+    if (batch->loss_count == batch->loss_capacity) {
+        uint32_t capacity = batch->loss_capacity ? 2 * batch->loss_capacity : 16;
+        struct mr_loss *grown = realloc(batch->losses, capacity * sizeof(*grown));
+
+        if (!grown)
+            return MR_ENOMEM;
+        batch->losses = grown;
+        batch->loss_capacity = capacity;
+    }
+    batch->losses[batch->loss_count++] = *loss;
+    return MR_OK;
+}
+
+static enum mr_status lose(struct mr_decode *decode, uint64_t ticks, const struct mr_loss *loss)
+{
+    struct mr_event event = {.ns = mr_ticks_ns(&decode->source->ticks, ticks),
+                             .kind = MR_EVENT_LOSS};
+    enum mr_status status = mr_decode_reserve(decode, decode->stream);
+
+    if (status != MR_OK)
+        return status;
+    event.site = decode->out->loss_count;
+    status = add_loss(decode->out, loss);
+    return status == MR_OK ? mr_decode_add(decode, decode->stream, &event) : status;
+}
+
+/* `events` of which nobody knows how they nested. */
+static enum mr_status lose_blindly(struct mr_decode *decode, uint64_t events, uint8_t reason)
+{
+    struct mr_loss loss = {.events = events,
+                           .pops = MR_LOSS_NESTING_UNKNOWN,
+                           .pushes = MR_LOSS_NESTING_UNKNOWN,
+                           .reason = reason};
+
+    return lose(decode, decode->reader.ticks, &loss);
+}
+
+/*
+ * Turns words into events while they are enters and exits of known sites. Returns how many; the reader stands at the first
+ * word that is something else, or at its end.
+ */
+static uint32_t run_words(struct mr_decode *decode, struct mr_event *out, uint32_t capacity)
+{
+    struct mr_record_reader *reader = &decode->reader;
+    const struct mr_site_map map = decode->source->map;
+    const struct mr_ticks clock = decode->source->ticks;
+    const uint8_t *at = reader->at;
+    uint32_t count = reader->left < capacity ? reader->left : capacity, done;
+    uint64_t ticks = reader->ticks, inversions = 0, unknown = 0;
+
+    for (done = 0; done < count; done++, at += WORD_SIZE) {
+        uint64_t word = mr_get_u64(at), slot;
+        int32_t step = (int32_t)((uint32_t)word - (uint32_t)ticks);
+
+        slot = mr_site_map_find(&map, mr_word_site(word)); /* records are in no map */
+        if (MR_UNLIKELY(slot == MR_SITE_MAP_NONE))
+            break;
+        inversions += step < 0;
+        ticks += step < 0 ? 0 : (uint32_t)step;
+        unknown += (uint32_t)slot == MR_SITE_UNKNOWN;
+        out[done] = (struct mr_event){.ns = mr_ticks_ns(&clock, ticks),
+                                      .site = (uint32_t)slot,
+                                      .kind = (uint16_t)(word >> 62 & 1)};
+    }
+    reader->at = at;
+    reader->left -= done;
+    reader->ticks = ticks;
+    decode->inversions += inversions;
+    decode->unknown_sites += unknown;
+    decode->counted += done;
+    return done;
+}
+
+/* Whether times from `ticks` to SAFE_TICKS later are of this era, and near enough to now. */
+static bool check_clock(struct mr_decode *decode, uint64_t ticks)
+{
+    const struct mr_clock_info *clock = &decode->source->info.clock;
+    uint64_t limit = decode->config->clock_limit_ns, ns, now;
+
+    decode->is_clock_off = true;
+    if (!mr_ticks_fit(clock, ticks) || !mr_ticks_fit(clock, ticks + SAFE_TICKS))
+        return false;
+    decode->safe_ticks = ticks + SAFE_TICKS;
+    ns = mr_ticks_ns(&decode->source->ticks, ticks);
+    now = limit ? mr_clock_realtime_ns() : ns;
+    decode->is_clock_off = (ns > now ? ns - now : now - ns) > limit;
+    return !decode->is_clock_off;
+}
+
+static enum mr_status put_event(struct mr_decode *decode, uint16_t kind, uint32_t site)
+{
+    struct mr_event event = {
+        .ns = mr_ticks_ns(&decode->source->ticks, decode->reader.ticks),
+        .site = site,
+        .kind = kind};
+
+    decode->counted++;
+    return mr_decode_add(decode, decode->stream, &event);
+}
+
+static enum mr_status put_call(struct mr_decode *decode, uint32_t site)
+{
+    decode->unknown_sites += site == MR_SITE_UNKNOWN;
+    return put_event(decode, decode->record.is_exit ? MR_EVENT_EXIT : MR_EVENT_ENTER, site);
+}
+
+static enum mr_status put_site(struct mr_decode *decode)
+{
+    uint64_t slot = mr_site_map_find(&decode->source->map, decode->record.site);
+    uint32_t site = (uint32_t)slot;
+
+    if (slot == MR_SITE_MAP_NONE)
+        site = mr_source_resolve(decode->source, decode->sites, decode->epoch,
+                                 decode->record.site);
+    return put_call(decode, site);
+}
+
+static enum mr_status put_loss(struct mr_decode *decode)
+{
+    const uint64_t *payload = decode->record.payload;
+    struct mr_loss loss = {.events = payload[0] & ((UINT64_C(1) << 48) - 1),
+                           .pops = (uint32_t)payload[1] & INT32_MAX,
+                           .pushes = (uint32_t)(payload[1] >> 31) & INT32_MAX,
+                           .reason = (uint8_t)(payload[0] >> 48)};
+
+    if (loss.reason == 0 || loss.reason >= MR_LOSS_REASON_COUNT)
+        loss.reason = MR_LOSS_FORMAT; /* of a later version */
+    decode->counted += loss.events;
+    return lose(decode, decode->reader.ticks, &loss);
+}
+
+static enum mr_status put_status(struct mr_decode *decode)
+{
+    return put_event(decode, MR_EVENT_STATUS, (decode->record.payload[0] & 0xff) != 0);
+}
+
+static enum mr_status put_unwind(struct mr_decode *decode)
+{
+    uint64_t depth = decode->record.payload[0];
+
+    return put_event(decode, MR_EVENT_UNWIND, depth < UINT32_MAX ? (uint32_t)depth : UINT32_MAX);
+}
+
+/* A record that is not an enter or exit. */
+static enum mr_status put_record(struct mr_decode *decode)
+{
+    switch (decode->record.kind) {
+    case MR_RECORD_LOSS:
+        return put_loss(decode);
+    case MR_RECORD_WIDE:
+        return put_call(decode, mr_source_resolve_address(decode->source, decode->sites,
+                                                          decode->epoch,
+                                                          decode->record.payload[0]));
+    case MR_RECORD_STATUS:
+        return put_status(decode);
+    case MR_RECORD_UNWIND:
+        return put_unwind(decode);
+    case MR_RECORD_SYNC:
+    case MR_RECORD_COUNTER:
+    case MR_RECORD_PRUNE:
+        return MR_OK;
+    case MR_RECORD_SEND:
+    case MR_RECORD_RECEIVE:
+    case MR_RECORD_CAPTURE:
+    case MR_RECORD_ATTACH:
+    case MR_RECORD_DETACH:
+    case MR_RECORD_LABEL:
+    case MR_RECORD_MARK:
+    case MR_RECORD_PLOT:
+    case MR_RECORD_SWITCH:
+        decode->counted++;
+        return mr_decode_count(decode, decode->stream, 1, 0);
+    default:
+        decode->unknown_records++;
+        return MR_OK;
+    }
+}
+
+/* One record by the general reader. MR_END when the chunk has no more, or none whose time is known; MR_EFORMAT. */
+static enum mr_status read_record(struct mr_decode *decode)
+{
+    uint64_t before = decode->reader.ticks;
+    enum mr_status status = mr_record_next(&decode->reader, &decode->record);
+
+    if (status != MR_OK)
+        return status;
+    decode->inversions += decode->record.is_inversion;
+    if (decode->record.ticks > decode->safe_ticks - RUN_TICKS &&
+        !check_clock(decode, decode->record.ticks)) {
+        decode->reader.ticks = before;
+        return MR_END;
+    }
+    return decode->record.kind == 0 ? put_site(decode) : put_record(decode);
+}
+
+static enum mr_status read_run(struct mr_decode *decode)
+{
+    enum mr_status status = mr_decode_reserve(decode, decode->stream);
+    struct mr_batch *out = decode->out;
+
+    if (status == MR_OK)
+        out->event_count += run_words(decode, out->events + out->event_count,
+                                      MR_BATCH_EVENTS_MAX - out->event_count);
+    return status;
+}
+
+/* MR_END after the last record, MR_EFORMAT, or what is fatal. */
+static enum mr_status read_records(struct mr_decode *decode)
+{
+    bool is_words = decode->reader.encoding == MR_CHUNK_WORDS;
+    enum mr_status status = MR_OK;
+
+    while (status == MR_OK) {
+        if (is_words && decode->reader.ticks <= decode->safe_ticks - RUN_TICKS) {
+            status = read_run(decode);
+            if (status != MR_OK || decode->out->event_count == MR_BATCH_EVENTS_MAX)
+                continue;
+        }
+        status = read_record(decode);
+    }
+    return status;
+}
+
+/* Takes up where the stream stands; what is missing before the chunk is lost. */
+static enum mr_status meet_chunk(struct mr_decode *decode, const struct mr_chunk *chunk)
+{
+    struct mr_stream *stream = decode->stream;
+    bool is_moved = !stream->is_started && decode->source->is_continuation;
+    uint64_t missing;
+
+    stream->is_started = true;
+    if (is_moved && chunk->first_event > 0) {
+        /* An earlier receiver accounts for what came before, but we do not know what is open. */
+        stream->base_event = chunk->first_event;
+        stream->next_event = chunk->first_event;
+        return lose_blindly(decode, 0, MR_LOSS_FORMAT);
+    }
+    missing = chunk->first_event - stream->next_event;
+    if (missing == 0)
+        return MR_OK;
+    stream->next_event = chunk->first_event;
+    mr_counters_add(&decode->counters, MR_DECODE_GAPS, 1);
+    return lose_blindly(decode, missing, MR_LOSS_FORMAT);
+}
+
+static void resolve_start(struct mr_decode *decode)
+{
+    struct mr_stream *stream = decode->stream;
+    uint32_t site = mr_load_relaxed(&stream->start_site); /* only this thread writes it */
+
+    if (stream->start_wire && site == MR_SITE_UNKNOWN) {
+        site = mr_source_resolve(decode->source, decode->sites, decode->epoch, stream->start_wire);
+        mr_store_relaxed(&stream->start_site, site); /* a hint: no other memory hangs on it */
+    }
+}
+
+static void begin_chunk(struct mr_decode *decode, const struct mr_chunk *chunk)
+{
+    uint64_t before = decode->stream->ticks;
+
+    decode->epoch = chunk->epoch;
+    decode->counted = 0;
+    decode->unknown_records = 0;
+    mr_source_enter_epoch(decode->source, chunk->epoch);
+    resolve_start(decode);
+    mr_record_reader_init(&decode->reader, chunk);
+    if (!check_clock(decode, decode->reader.ticks)) {
+        decode->reader.ticks = before;
+    } else if (decode->reader.ticks < before) {
+        decode->reader.ticks = before;
+        decode->inversions++;
+    }
+}
+
+static void count_chunk(struct mr_decode *decode)
+{
+    mr_counters_add(&decode->counters, MR_DECODE_INVERSIONS, decode->inversions);
+    mr_counters_add(&decode->counters, MR_DECODE_UNKNOWN_SITES, decode->unknown_sites);
+    mr_counters_add(&decode->counters, MR_DECODE_UNKNOWN_RECORDS, decode->unknown_records);
+    decode->inversions = 0;
+    decode->unknown_sites = 0;
+}
+
+/* Accounts for the events that the chunk's header tells and its records did not. */
+static enum mr_status end_chunk(struct mr_decode *decode, const struct mr_chunk *chunk,
+                                enum mr_status status)
+{
+    struct mr_stream *stream = decode->stream;
+    uint64_t left = chunk->events - decode->counted;
+
+    stream->ticks = decode->reader.ticks;
+    stream->next_event = chunk->first_event + chunk->events;
+    count_chunk(decode);
+    if (decode->counted > chunk->events) {
+        stream->next_event = chunk->first_event + decode->counted;
+        mr_decode_break(decode, decode->source,
+                        "stream %u: a chunk holds more events than it tells", stream->id);
+        return MR_OK;
+    }
+    if (decode->is_clock_off)
+        return lose_blindly(decode, left, MR_LOSS_CLOCK);
+    if (status == MR_END && left <= decode->unknown_records)
+        return left ? mr_decode_count(decode, stream, left, 0) : MR_OK;
+    mr_decode_break(decode, decode->source, "stream %u: %s after event %" PRIu64, stream->id,
+                    status == MR_EFORMAT ? "a record breaks the format" : "events are missing",
+                    chunk->first_event + decode->counted);
+    return left ? lose_blindly(decode, left, MR_LOSS_FORMAT) : MR_OK;
+}
+
+static enum mr_status end_stream(struct mr_decode *decode)
+{
+    struct mr_event event = {.ns = mr_ticks_ns(&decode->source->ticks, decode->stream->ticks),
+                             .kind = MR_EVENT_STREAM_END};
+
+    decode->stream->is_ended = true;
+    return mr_decode_add(decode, decode->stream, &event);
+}
+
+static void note_time(struct mr_decode *decode)
+{
+    uint64_t ns = mr_ticks_ns(&decode->source->ticks, decode->stream->ticks);
+
+    if (!decode->is_clock_off && ns > decode->source->last_ns)
+        decode->source->last_ns = ns;
+}
+
+static enum mr_status read_chunk(struct mr_decode *decode, const struct mr_chunk *chunk)
+{
+    enum mr_status status;
+
+    begin_chunk(decode, chunk);
+    status = meet_chunk(decode, chunk);
+    if (status == MR_OK)
+        status = decode->is_clock_off ? MR_END : read_records(decode);
+    if (status != MR_END && status != MR_EFORMAT)
+        return status; /* fatal */
+    status = end_chunk(decode, chunk, status);
+    note_time(decode);
+    if (status != MR_OK || !(chunk->flags & MR_CHUNK_LAST))
+        return status;
+    return end_stream(decode);
+}
+
+/* A chunk of a stream that has no room. */
+static enum mr_status refuse_chunk(struct mr_decode *decode, const struct mr_chunk *chunk)
+{
+    struct mr_stream *none;
+    enum mr_status status = mr_source_stream(decode->source, MR_STREAM_NONE, UINT32_C(1) << 28, &none);
+
+    mr_counters_add(&decode->counters, MR_DECODE_REFUSED_STREAMS, 1);
+    if (status != MR_OK)
+        return status;
+    none->is_started = true;
+    return mr_decode_count(decode, none, chunk->events, MR_LOSS_BUDGET);
+}
+
+static enum mr_status take_chunk(struct mr_decode *decode, const struct mr_chunk *chunk)
+{
+    enum mr_status status = mr_source_stream(decode->source, chunk->stream,
+                                             decode->config->streams_max, &decode->stream);
+
+    if (status == MR_ELIMIT)
+        return refuse_chunk(decode, chunk);
+    if (status != MR_OK)
+        return status;
+    if (decode->stream->is_ended || chunk->first_event < decode->stream->next_event) {
+        mr_decode_break(decode, decode->source, "stream %u: a chunk begins at event %" PRIu64 ", %s",
+                        chunk->stream, chunk->first_event,
+                        decode->stream->is_ended ? "after the last" : "which came already");
+        return MR_OK;
+    }
+    return read_chunk(decode, chunk);
+}
+
+enum mr_status mr_decode_chunks(struct mr_decode *decode, struct mr_source *source,
+                                struct mr_span payload)
+{
+    struct mr_span rest = payload;
+    enum mr_status status = MR_OK;
+    struct mr_chunk chunk;
+
+    decode->source = source;
+    while (status == MR_OK && !mr_source_is_broken(source)) {
+        status = mr_chunk_next(&rest, &chunk);
+        if (status == MR_OK)
+            status = take_chunk(decode, &chunk);
+    }
+    if (status == MR_EFORMAT)
+        mr_decode_break(decode, source, "CHUNKS frame: a chunk breaks the format at byte %zu of %zu",
+                        payload.size - rest.size, payload.size);
+    if (status == MR_OK || status == MR_END || status == MR_EFORMAT)
+        return mr_decode_flush(decode);
+    return status;
+}

@@ -1,0 +1,104 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Dictionaries of a probe. */
+#include "pipeline/filters/decode_private.h"
+
+/* Losses that the source counted before the events had a stream: the item is cumulative, the ledger takes increments. */
+static enum mr_status take_source_loss(struct mr_decode *decode, struct mr_source *source,
+                                       const struct mr_dict_source_loss *loss)
+{
+    struct mr_stream *none;
+    enum mr_status status;
+    uint8_t reason = loss->reason > 0 && loss->reason < MR_LOSS_REASON_COUNT
+                         ? (uint8_t)loss->reason
+                         : MR_LOSS_FORMAT;
+    uint64_t told = source->loss_told[reason];
+
+    if (loss->events <= told)
+        return MR_OK;
+    source->loss_told[reason] = loss->events;
+    status = mr_source_stream(source, MR_STREAM_NONE, UINT32_C(1) << 28, &none);
+    if (status != MR_OK)
+        return status;
+    none->is_started = true;
+    return mr_decode_count(decode, none, loss->events - told, reason);
+}
+
+static enum mr_status take_stream(struct mr_decode *decode, struct mr_source *source,
+                                  const struct mr_dict_stream *item)
+{
+    struct mr_stream *stream;
+    enum mr_status status;
+
+    if (item->stream == MR_STREAM_NONE)
+        return MR_OK;
+    status = mr_source_stream(source, item->stream, decode->config->streams_max, &stream);
+    if (status == MR_ELIMIT)
+        return MR_OK; /* its chunks are counted when they come */
+    if (status == MR_OK)
+        stream->start_wire = item->start_site;
+    return status;
+}
+
+static enum mr_status take_item(struct mr_decode *decode, struct mr_source *source,
+                                const struct mr_dict_item *item)
+{
+    enum mr_status status;
+
+    switch (item->kind) {
+    case MR_DICT_MODULE:
+    case MR_DICT_MODULE_GONE:
+    case MR_DICT_NAMED_SITE:
+        status = mr_source_add_site_item(source, decode->sites, item);
+        if (status == MR_ELIMIT)
+            mr_counters_add(&decode->counters, MR_DECODE_REFUSED_SITES, 1);
+        return status == MR_ELIMIT ? MR_OK : status;
+    case MR_DICT_STREAM:
+        return take_stream(decode, source, &item->stream);
+    case MR_DICT_SOURCE_LOSS:
+        return take_source_loss(decode, source, &item->source_loss);
+    case MR_DICT_LABEL_KEY:
+    case MR_DICT_COUNTER:
+    case MR_DICT_SYNC:
+    case MR_DICT_STRING:
+        return MR_OK; /* of records that nothing uses yet */
+    case MR_DICT_SITE:
+    case MR_DICT_SCOPE:
+    case MR_DICT_SOURCE:
+    case MR_DICT_OUTER:
+    case MR_DICT_NODE:
+        break;
+    }
+    mr_decode_break(decode, source, "DICT frame: item %u is not a probe's", (unsigned)item->kind);
+    return MR_OK;
+}
+
+enum mr_status mr_decode_dict(struct mr_decode *decode, struct mr_source *source,
+                              struct mr_span payload)
+{
+    struct mr_error error = MR_ERROR_NONE;
+    struct mr_dict_reader reader;
+    struct mr_dict_item item;
+    enum mr_status status = mr_dict_open(&reader, payload, &error);
+
+    if (status != MR_OK) {
+        mr_decode_break(decode, source, "DICT frame: %s", error.text);
+        return status == MR_ENOMEM ? status : MR_OK;
+    }
+    while (!mr_source_is_broken(source)) {
+        status = mr_dict_next(&reader, &item, &error);
+        if (status == MR_EFORMAT)
+            mr_decode_break(decode, source, "DICT frame: %s", error.text);
+        if (status != MR_OK)
+            break;
+        status = take_item(decode, source, &item);
+        if (status == MR_EFORMAT)
+            mr_decode_break(decode, source, "DICT frame: named site %u is out of range",
+                            item.named_site.site);
+        if (status != MR_OK)
+            break;
+    }
+    mr_counters_add(&decode->counters, MR_DECODE_UNKNOWN_ITEMS, reader.unknown);
+    mr_dict_close(&reader);
+    return status == MR_OK || status == MR_END || status == MR_EFORMAT ? mr_decode_flush(decode)
+                                                                       : status;
+}

@@ -1,0 +1,52 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * From the sites of a wire (30 bits) to the sites of a lane: open addressing, linear probing, at most half full, one
+ * 8-byte slot each. The common case is one load. Owned by one source; one thread.
+ *
+ *     slot:  wire site (32 bits) | lane site (32 bits)       free: all ones
+ *
+ *     struct mr_site_map map;
+ *     mr_site_map_init(&map, 1u << 20);
+ *     slot = mr_site_map_find(&map, wire);
+ *     if (slot == MR_SITE_MAP_NONE)
+ *         mr_site_map_put(&map, wire, lane);
+ */
+#ifndef MR_PIPELINE_SITE_MAP_H
+#define MR_PIPELINE_SITE_MAP_H
+
+#include <stdint.h>
+
+#include "base/compiler.h"
+#include "base/status.h"
+
+#define MR_SITE_MAP_NONE UINT64_MAX
+
+struct mr_site_map {
+    uint64_t *slots; /* NULL before the first put */
+    uint32_t mask, shift;
+    uint32_t count, limit;
+};
+
+/* At most `limit` entries (up to 2^29). Allocates nothing yet. */
+void mr_site_map_init(struct mr_site_map *map, uint32_t limit);
+void mr_site_map_fini(struct mr_site_map *map);
+void mr_site_map_clear(struct mr_site_map *map); /* keeps the memory */
+
+/* Adds or replaces. MR_ELIMIT, MR_ENOMEM: unchanged. */
+enum mr_status mr_site_map_put(struct mr_site_map *map, uint32_t wire, uint32_t lane);
+
+/* The slot of `wire`, whose low half is the lane's site, or MR_SITE_MAP_NONE. */
+static MR_ALWAYS_INLINE uint64_t mr_site_map_find(const struct mr_site_map *map, uint32_t wire)
+{
+    if (MR_UNLIKELY(!map->slots))
+        return MR_SITE_MAP_NONE;
+    /* Fibonacci hashing: consecutive sites of one module spread evenly (Knuth 6.4). */
+    for (uint32_t at = (wire * UINT32_C(0x9e3779b1)) >> map->shift;; at = (at + 1) & map->mask) {
+        uint64_t slot = map->slots[at];
+
+        if (MR_LIKELY((uint32_t)(slot >> 32) == wire) || slot == MR_SITE_MAP_NONE)
+            return slot;
+    }
+}
+
+#endif
