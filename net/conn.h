@@ -7,9 +7,10 @@
  *     status = mr_conn_read(&conn);                       // on readiness; MR_AGAIN, MR_END (peer closed), MR_EIO
  *     while ((status = mr_conn_next(&conn, &frame)) == MR_OK) {
  *         if (frame.type == MR_FRAME_HELLO) ...           // mr_hello_get() in net/control.h, then mr_conn_welcome()
- *         else take(&frame);                              // payload is borrowed until the next mr_conn_read()
+ *         else take(&frame);                              // a data frame, numbered conn.next_sequence - 1
  *     }
- *     if (status is an error) mr_conn_refuse(&conn, code, conn.error.text);   // one ERROR frame, then closed
+ *     if (status == MR_END) ...                           // BYE: acknowledge all there is, then mr_conn_fini()
+ *     if (status is an error) mr_conn_refuse(&conn, mr_conn_wire_code(status), conn.error.text);  // then mr_conn_fini()
  */
 #ifndef MR_NET_CONN_H
 #define MR_NET_CONN_H
@@ -20,6 +21,7 @@
 #include "base/buffer.h"
 #include "base/error.h"
 #include "net/frame.h"
+#include "net/frame_expand.h"
 
 struct mr_conn_stats {
     uint64_t frames, bytes, duplicates;
@@ -31,16 +33,22 @@ struct mr_conn {
     uint32_t max_frame;
     uint8_t *input; /* owned */
     size_t input_capacity, input_start, input_end;
+    size_t input_need; /* bytes of the frame at input_start, as far as known */
+    struct mr_frame_expander expander;
     struct mr_buffer output; /* control frames that the socket did not take yet */
-    bool greeted;            /* HELLO seen and WELCOME sent */
+    bool has_hello;          /* HELLO was handed out */
+    bool greeted;            /* and WELCOME sent */
     bool finished;           /* BYE seen */
+    uint8_t bye_reason;      /* enum mr_bye_reason */
     uint64_t next_sequence;  /* of the next data frame */
     uint64_t acked;          /* the last sequence acknowledged to the peer */
+    uint64_t credit;         /* the last one told */
     uint64_t heard_ns, said_ns;
     struct mr_conn_stats stats;
     struct mr_error error; /* why mr_conn_next() failed */
 };
 
+/* Makes `fd` non-blocking and owns it from now on, also when it fails. MR_EUSAGE for max_frame, MR_ENOMEM. */
 enum mr_status mr_conn_init(struct mr_conn *conn, int fd, const char *peer,
                             uint32_t max_frame);
 void mr_conn_fini(struct mr_conn *conn); /* closes */
@@ -48,15 +56,28 @@ void mr_conn_fini(struct mr_conn *conn); /* closes */
 /* Reads what is there, up to the room in the buffer. MR_OK when bytes came, MR_AGAIN, MR_END, MR_EIO. */
 enum mr_status mr_conn_read(struct mr_conn *conn);
 /*
- * The next whole frame. Data frames that we have already (sequence < next_sequence) are dropped and counted as duplicates;
- * one that skips ahead is MR_EFORMAT. Before HELLO any other type is MR_ESTATE. MR_AGAIN when more bytes are needed.
+ * The next HELLO or data frame, expanded; it is borrowed until the next mr_conn_read() or, as one that came compressed, the
+ * next mr_conn_next(). HEARTBEAT and BYE are dealt with here. Data frames that we have already (sequence < next_sequence)
+ * are dropped and counted as duplicates.
+ * MR_AGAIN when more bytes are needed. MR_END after BYE. MR_EREFUSED: the peer sent ERROR, its text is in `error`.
+ * MR_EFORMAT also for a sequence that skips ahead, MR_ESTATE for a frame that may not come now, and what mr_frame_take()
+ * and mr_frame_expand() say. After an error only refuse and fini.
  */
 enum mr_status mr_conn_next(struct mr_conn *conn, struct mr_frame *frame);
-/* Sets next_sequence, answers WELCOME. */
+/*
+ * Answers HELLO: data frames from `next_sequence` on are expected. A receiver that knows fewer frames than the sender still
+ * has passes the `oldest` of the HELLO.
+ */
 enum mr_status mr_conn_welcome(struct mr_conn *conn, uint64_t next_sequence,
                                uint64_t credit);
-/* Acknowledges up to `sequence` (nothing is sent when it is not news). */
+/*
+ * Acknowledges up to `sequence`; nothing is sent when neither that nor the credit is news. MR_OK also when the socket is
+ * full (see flush); MR_ELIMIT when the peer does not read our answers, MR_EIO.
+ */
 enum mr_status mr_conn_ack(struct mr_conn *conn, uint64_t sequence, uint64_t credit);
+/* With `count` resume states, as mr_resume_put() wrote them: always sent. All must fit MR_WIRE_MAX_CONTROL. */
+enum mr_status mr_conn_ack_states(struct mr_conn *conn, uint64_t sequence,
+                                  uint64_t credit, uint32_t count, struct mr_span states);
 enum mr_status mr_conn_move(struct mr_conn *conn, uint32_t jitter_ms);
 /* One ERROR frame (best effort), then shutdown; the caller closes with fini. */
 void mr_conn_refuse(struct mr_conn *conn, enum mr_wire_error code, const char *text);

@@ -32,6 +32,10 @@
 
 #define MR_SENDER_ADDRESSES_MAX 16
 #define MR_SENDER_INPUT_SIZE (128u << 10)
+/* Of a control frame that is sent, HELLO above all: header and payload. */
+#define MR_SENDER_CONTROL_SIZE (MR_WIRE_HEADER_SIZE + MR_WIRE_MAX_CONTROL)
+#define MR_SENDER_BACKOFF_MIN_NS UINT64_C(10000000)
+#define MR_SENDER_BACKOFF_MAX_NS UINT64_C(1000000000)
 
 struct mr_sender_address {
     struct sockaddr_storage address;
@@ -46,6 +50,8 @@ struct mr_sender_config {
     size_t outbox_size;   /* >= 2 * max_frame */
     uint32_t max_frame;   /* of payload; the receiver's smaller one is taken over */
     uint64_t now_ns_seed; /* seeds the jitter */
+    /* 0: as FORMAT.md section 1 and the two above have it. Others are for tests. */
+    uint64_t heartbeat_ns, silence_ns, backoff_min_ns, backoff_max_ns;
     /*
      * Writes the HELLO payload to out; its size, or 0 on failure. `oldest` is the sequence of the oldest frame held.
      * Called in mr_sender_poll() at every connection.
@@ -53,6 +59,8 @@ struct mr_sender_config {
     size_t (*hello)(void *context, uint64_t oldest, uint8_t *out, size_t capacity);
     /* A new connection was welcomed by a receiver that knows `next_sequence - 1` frames of us (may be NULL). */
     void (*welcomed)(void *context, uint64_t next_sequence);
+    /* An ACK came; its resume states are borrowed during the call (may be NULL). */
+    void (*acked)(void *context, const struct mr_ack *ack);
     void *context;
 };
 
@@ -72,25 +80,35 @@ struct mr_sender_stats {
 struct mr_sender {
     struct mr_sender_config config;
     enum mr_sender_state state;
-    int fd;                   /* -1: none */
+    int fd; /* -1: none */
+
+    /* The outbox, see sender_outbox.c. */
     uint64_t oldest_sequence; /* of the oldest frame held (not acknowledged) */
     uint64_t next_sequence;   /* the next to be committed */
-    uint64_t credit;          /* bytes that may be unacknowledged; told by the receiver */
-    size_t head, tail, send_at; /* see sender.c */
-    size_t wrap;
-    size_t reserved;
-    uint64_t unacked_bytes;
+    uint64_t send_sequence;   /* of the frame that is being sent, or the next to be */
+    uint64_t sent_sequence;   /* one more than any that was ever sent */
+    size_t head, tail, wrap;
+    size_t send_frame, send_at;
+    size_t reserve_at, reserved; /* reserved: bytes with the header, 0: nothing is */
+    bool is_wrapped;
+    uint64_t unacked_bytes; /* on this connection, headers included */
+    uint64_t credit; /* bytes that may be unacknowledged, told by the receiver; 0: any */
+
+    /* The connection, see sender.c. */
     uint64_t retry_at_ns, backoff_ns, heard_ns, said_ns;
+    uint64_t move_at_ns; /* when to leave, after MOVE; 0: stay */
+    bool is_leaving;     /* BYE was queued: no data follows */
     uint32_t address_index;
     uint64_t random;
-    uint32_t control_size, control_at; /* control frame being sent between data frames */
-    uint8_t control[4096];
+    uint32_t control_size, control_at; /* control frames, sent between data frames */
+    uint8_t control[MR_SENDER_CONTROL_SIZE];
     uint32_t input_size;
     uint8_t input[MR_SENDER_INPUT_SIZE];
     struct mr_sender_stats stats;
     struct mr_error last_error; /* why the last connection failed, for the one who logs */
 };
 
+/* MR_EUSAGE when the configuration cannot work (no address, no hello, outbox too small). Connects in mr_sender_poll(). */
 enum mr_status mr_sender_init(struct mr_sender *sender,
                               const struct mr_sender_config *config);
 /* Closes the socket; what is held is given up. */
@@ -98,7 +116,8 @@ void mr_sender_fini(struct mr_sender *sender);
 /* In a forked child: closes the copied descriptor without a word to the peer. Async-signal-safe. */
 void mr_sender_abandon(struct mr_sender *sender);
 
-/* Room for a payload of up to `size` bytes, contiguous, or NULL when the outbox is full. Reserving again replaces it. */
+/* Room for a payload of up to `size` bytes, contiguous, at any alignment; NULL when the outbox is full or size is above
+ * max_frame. Reserving again replaces it. Polling between reserve and commit is allowed. */
 uint8_t *mr_sender_reserve(struct mr_sender *sender, size_t size);
 /* Makes the first `size` reserved bytes a frame and numbers it; its sequence. */
 uint64_t mr_sender_commit(struct mr_sender *sender, enum mr_frame_type type,

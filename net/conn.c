@@ -1,0 +1,383 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The input buffer, which holds one frame at least and many small ones:
+ *
+ *     0 ....... input_start ======= input_end ------- input_capacity
+ *
+ *     .... handed out     ==== received     ---- room for recv()
+ *
+ * Frames are views into it. What is received moves to the front only when a recv() would find little room, and the
+ * buffer grows only for a frame that is larger, up to max_frame.
+ */
+#include "net/conn.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "base/assert.h"
+#include "base/clock.h"
+
+enum {
+    INPUT_MIN =
+        512 << 10, /* so that a recv() has 256 KiB of room, whatever is left of a frame */
+    READ_MIN = 256 << 10,
+    OUTPUT_MAX = 1 << 20, /* 20,000 ACK frames that the peer did not read */
+    DISCARD_MAX = 4 << 20,
+};
+
+static size_t input_max(const struct mr_conn *conn)
+{
+    size_t size = (size_t)conn->max_frame + MR_WIRE_HEADER_SIZE;
+
+    return size < INPUT_MIN ? INPUT_MIN : size;
+}
+
+enum mr_status mr_conn_init(struct mr_conn *conn, int fd, const char *peer,
+                            uint32_t max_frame)
+{
+    int flags = fcntl(fd, F_GETFL);
+
+    *conn = (struct mr_conn){.fd = fd, .max_frame = max_frame};
+    conn->heard_ns = conn->said_ns = mr_clock_monotonic_ns();
+    memccpy(conn->peer, peer, 0, sizeof(conn->peer) - 1);
+    mr_buffer_init(&conn->output, OUTPUT_MAX);
+    mr_frame_expander_init(&conn->expander);
+    if (max_frame < MR_WIRE_MAX_FRAME_MIN)
+        return mr_error_set(&conn->error, MR_EUSAGE, "max_frame of %u is below %u",
+                            max_frame, MR_WIRE_MAX_FRAME_MIN);
+    if (flags < 0 || fcntl(fd, F_SETFL, flags | O_NONBLOCK) < 0)
+        return mr_error_set_errno(&conn->error, MR_EIO, errno, "connection from %s",
+                                  conn->peer);
+    conn->input = malloc(INPUT_MIN);
+    if (!conn->input)
+        return mr_error_set(&conn->error, MR_ENOMEM,
+                            "no memory for the connection from %s", conn->peer);
+    conn->input_capacity = INPUT_MIN;
+    return MR_OK;
+}
+
+void mr_conn_fini(struct mr_conn *conn)
+{
+    if (conn->fd >= 0)
+        (void)close(conn->fd);
+    conn->fd = -1;
+    free(conn->input);
+    conn->input = NULL;
+    conn->input_capacity = conn->input_start = conn->input_end = 0;
+    mr_frame_expander_fini(&conn->expander);
+    mr_buffer_fini(&conn->output);
+}
+
+static void move_to_front(struct mr_conn *conn)
+{
+    size_t size = conn->input_end - conn->input_start;
+
+    if (size)
+        memmove(conn->input, conn->input + conn->input_start, size);
+    conn->input_start = 0;
+    conn->input_end = size;
+}
+
+static enum mr_status grow(struct mr_conn *conn, size_t capacity)
+{
+    uint8_t *input;
+
+    MR_DEBUG_ASSERT(capacity <= input_max(conn));
+    if (capacity <= conn->input_capacity)
+        return MR_OK;
+    input = realloc(conn->input, capacity);
+    if (!input)
+        return MR_ENOMEM;
+    conn->input = input;
+    conn->input_capacity = capacity;
+    return MR_OK;
+}
+
+/* Room for what misses of the frame at input_start, and for a good recv(). */
+static enum mr_status make_room(struct mr_conn *conn)
+{
+    bool is_full = conn->input_capacity - conn->input_end < READ_MIN;
+    bool fits = conn->input_need <= conn->input_capacity - conn->input_start;
+
+    if (conn->input_start == conn->input_end || (conn->input_start && (is_full || !fits)))
+        move_to_front(conn);
+    return grow(conn, conn->input_need);
+}
+
+enum mr_status mr_conn_read(struct mr_conn *conn)
+{
+    enum mr_status status = make_room(conn);
+    ssize_t size;
+
+    if (status != MR_OK)
+        return status;
+    if (conn->input_end == conn->input_capacity)
+        return MR_OK; /* full of frames that mr_conn_next() has not handed out yet */
+    do
+        size = recv(conn->fd, conn->input + conn->input_end,
+                    conn->input_capacity - conn->input_end, MSG_DONTWAIT);
+    while (size < 0 && errno == EINTR);
+    if (size == 0)
+        return MR_END;
+    if (size < 0)
+        return errno == EAGAIN ? MR_AGAIN : MR_EIO;
+    conn->input_end += (size_t)size;
+    conn->stats.bytes += (size_t)size;
+    conn->heard_ns = mr_clock_monotonic_ns();
+    return MR_OK;
+}
+
+static enum mr_status fail(struct mr_conn *conn, enum mr_status status, const char *what,
+                           const struct mr_frame *frame)
+{
+    return mr_error_set(
+        &conn->error, status, "connection from %s: %s (%s frame %llu, expected %llu)",
+        conn->peer, what, mr_frame_type_name(frame->type),
+        (unsigned long long)frame->sequence, (unsigned long long)conn->next_sequence);
+}
+
+/* MR_AGAIN for a frame that needs no more attention. */
+static enum mr_status accept_data(struct mr_conn *conn, struct mr_frame *frame)
+{
+    if (!conn->greeted)
+        return fail(conn, MR_ESTATE, "data before WELCOME", frame);
+    if (frame->sequence < conn->next_sequence) {
+        conn->stats.duplicates++;
+        return MR_AGAIN;
+    }
+    if (frame->sequence > conn->next_sequence)
+        return fail(conn, MR_EFORMAT, "data frames are missing", frame);
+    if (frame->flags & MR_WIRE_FLAG_ZSTD) {
+        enum mr_status status =
+            mr_frame_expand(&conn->expander, conn->max_frame, frame, &conn->error);
+
+        if (status != MR_OK)
+            return status;
+    }
+    conn->next_sequence++;
+    return MR_OK;
+}
+
+static enum mr_status accept_bye(struct mr_conn *conn, const struct mr_frame *frame)
+{
+    if (mr_bye_get(frame->payload, &conn->bye_reason) != MR_OK)
+        return fail(conn, MR_EFORMAT, "bad BYE", frame);
+    conn->finished = true;
+    return MR_END;
+}
+
+static enum mr_status accept_error(struct mr_conn *conn, const struct mr_frame *frame)
+{
+    struct mr_wire_error_text error;
+
+    if (mr_error_get(frame->payload, &error) != MR_OK)
+        return fail(conn, MR_EFORMAT, "bad ERROR", frame);
+    return mr_error_set(&conn->error, MR_EREFUSED, "%s gave up (%u): %.*s", conn->peer,
+                        error.code, (int)error.text.size, (const char *)error.text.data);
+}
+
+static enum mr_status accept_hello(struct mr_conn *conn, const struct mr_frame *frame)
+{
+    if (conn->has_hello)
+        return fail(conn, MR_ESTATE, "a second HELLO", frame);
+    conn->has_hello = true;
+    return MR_OK;
+}
+
+static enum mr_status accept_frame(struct mr_conn *conn, struct mr_frame *frame)
+{
+    if (!conn->has_hello && frame->type != MR_FRAME_HELLO)
+        return fail(conn, MR_ESTATE, "the first frame is no HELLO", frame);
+    switch (frame->type) {
+    case MR_FRAME_HELLO:
+        return accept_hello(conn, frame);
+    case MR_FRAME_HEARTBEAT:
+        return MR_AGAIN;
+    case MR_FRAME_BYE:
+        return accept_bye(conn, frame);
+    case MR_FRAME_ERROR:
+        return accept_error(conn, frame);
+    default:
+        if (!mr_frame_is_data(frame->type))
+            return fail(conn, MR_ESTATE, "a frame that no sender sends", frame);
+        return accept_data(conn, frame);
+    }
+}
+
+/* A frame off the front of the input. */
+static enum mr_status take_frame(struct mr_conn *conn, struct mr_frame *frame)
+{
+    struct mr_span bytes =
+        mr_span_of(conn->input + conn->input_start, conn->input_end - conn->input_start);
+    size_t before = bytes.size;
+    enum mr_status status =
+        mr_frame_take(&bytes, conn->max_frame, frame, &conn->input_need, &conn->error);
+
+    if (status != MR_OK)
+        return status;
+    conn->input_start += before - bytes.size;
+    conn->input_need = MR_WIRE_HEADER_SIZE;
+    conn->stats.frames++;
+    return MR_OK;
+}
+
+enum mr_status mr_conn_next(struct mr_conn *conn, struct mr_frame *frame)
+{
+    enum mr_status status;
+
+    if (conn->error.status != MR_OK)
+        return conn->error.status;
+    if (conn->finished)
+        return MR_END;
+    do {
+        status = take_frame(conn, frame);
+        if (status != MR_OK)
+            return status;
+        status = accept_frame(conn, frame);
+    } while (status == MR_AGAIN);
+    return status;
+}
+
+enum mr_status mr_conn_flush(struct mr_conn *conn)
+{
+    while (conn->output.size) {
+        ssize_t size = send(conn->fd, conn->output.data, conn->output.size,
+                            MSG_NOSIGNAL | MSG_DONTWAIT);
+
+        if (size < 0 && errno == EINTR)
+            continue;
+        if (size < 0)
+            return errno == EAGAIN ? MR_AGAIN : MR_EIO;
+        mr_buffer_consume(&conn->output, (size_t)size);
+    }
+    return MR_OK;
+}
+
+/* `tail` follows `head` in the payload. */
+static enum mr_status send_control(struct mr_conn *conn, enum mr_frame_type type,
+                                   struct mr_span head, struct mr_span tail)
+{
+    size_t size = head.size + tail.size;
+    uint8_t *at;
+    enum mr_status status =
+        mr_buffer_reserve(&conn->output, MR_WIRE_HEADER_SIZE + size, &at);
+
+    MR_ASSERT(size <= MR_WIRE_MAX_CONTROL);
+    if (status != MR_OK)
+        return status;
+    if (head.size)
+        memcpy(at + MR_WIRE_HEADER_SIZE, head.data, head.size);
+    if (tail.size)
+        memcpy(at + MR_WIRE_HEADER_SIZE + head.size, tail.data, tail.size);
+    mr_frame_put_header((uint8_t)type, 0, 0, mr_span_of(at + MR_WIRE_HEADER_SIZE, size),
+                        at);
+    mr_buffer_commit(&conn->output, MR_WIRE_HEADER_SIZE + size);
+    conn->said_ns = mr_clock_monotonic_ns();
+    status = mr_conn_flush(conn);
+    return status == MR_AGAIN ? MR_OK : status;
+}
+
+static const struct mr_span nothing = {NULL, 0};
+
+enum mr_status mr_conn_welcome(struct mr_conn *conn, uint64_t next_sequence,
+                               uint64_t credit)
+{
+    const struct mr_welcome welcome = {
+        .version = MR_WIRE_VERSION,
+        .max_frame = conn->max_frame,
+        .next_sequence = next_sequence,
+        .credit = credit,
+    };
+    uint8_t bytes[MR_WELCOME_SIZE];
+
+    MR_ASSERT(conn->has_hello && !conn->greeted && next_sequence > 0);
+    conn->greeted = true;
+    conn->next_sequence = next_sequence;
+    conn->acked = next_sequence - 1;
+    conn->credit = credit;
+    mr_welcome_put(&welcome, bytes);
+    return send_control(conn, MR_FRAME_WELCOME, mr_span_of(bytes, sizeof(bytes)),
+                        nothing);
+}
+
+enum mr_status mr_conn_ack_states(struct mr_conn *conn, uint64_t sequence,
+                                  uint64_t credit, uint32_t count, struct mr_span states)
+{
+    uint8_t bytes[MR_ACK_SIZE];
+
+    MR_ASSERT(conn->greeted && sequence < conn->next_sequence);
+    if (conn->acked < sequence)
+        conn->acked = sequence;
+    conn->credit = credit;
+    mr_ack_put_head(conn->acked, credit, count, bytes);
+    return send_control(conn, MR_FRAME_ACK, mr_span_of(bytes, sizeof(bytes)), states);
+}
+
+enum mr_status mr_conn_ack(struct mr_conn *conn, uint64_t sequence, uint64_t credit)
+{
+    if (sequence <= conn->acked && credit == conn->credit)
+        return MR_OK;
+    return mr_conn_ack_states(conn, sequence, credit, 0, nothing);
+}
+
+enum mr_status mr_conn_move(struct mr_conn *conn, uint32_t jitter_ms)
+{
+    uint8_t bytes[MR_MOVE_SIZE];
+
+    MR_ASSERT(conn->greeted);
+    mr_move_put(jitter_ms, bytes);
+    return send_control(conn, MR_FRAME_MOVE, mr_span_of(bytes, sizeof(bytes)), nothing);
+}
+
+/* A close() with bytes unread resets the connection, and the peer may lose our ERROR: read some of them away. */
+static void discard_input(struct mr_conn *conn)
+{
+    size_t left = DISCARD_MAX;
+    ssize_t size;
+
+    do {
+        size = recv(conn->fd, conn->input, conn->input_capacity, MSG_DONTWAIT);
+        left -= size > 0 && (size_t)size < left ? (size_t)size : left;
+    } while (size > 0 && left);
+}
+
+void mr_conn_refuse(struct mr_conn *conn, enum mr_wire_error code, const char *text)
+{
+    uint8_t bytes[4 + MR_ERROR_TEXT_SIZE];
+    size_t size = mr_error_put(code, text, bytes, sizeof(bytes));
+
+    (void)send_control(conn, MR_FRAME_ERROR, mr_span_of(bytes, size), nothing);
+    (void)shutdown(conn->fd, SHUT_WR);
+    discard_input(conn);
+}
+
+enum mr_status mr_conn_tick(struct mr_conn *conn, uint64_t now_ns)
+{
+    if (now_ns > conn->heard_ns && now_ns - conn->heard_ns >= MR_WIRE_SILENCE_NS)
+        return MR_ETIMEOUT;
+    if (!conn->greeted || conn->output.size || now_ns < conn->said_ns ||
+        now_ns - conn->said_ns < MR_WIRE_HEARTBEAT_NS)
+        return MR_OK;
+    return send_control(conn, MR_FRAME_HEARTBEAT, nothing, nothing);
+}
+
+enum mr_wire_error mr_conn_wire_code(enum mr_status status)
+{
+    switch (status) {
+    case MR_EFORMAT:
+        return MR_WIRE_ERROR_FORMAT;
+    case MR_EVERSION:
+        return MR_WIRE_ERROR_VERSION;
+    case MR_ELIMIT:
+        return MR_WIRE_ERROR_LIMIT;
+    case MR_ECHECKSUM:
+        return MR_WIRE_ERROR_CHECKSUM;
+    case MR_ESTATE:
+        return MR_WIRE_ERROR_STATE;
+    default:
+        return MR_WIRE_ERROR_INTERNAL;
+    }
+}

@@ -1,0 +1,43 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What sender.c, sender_io.c and sender_outbox.c share. Inside net/ only. */
+#ifndef MR_NET_SENDER_PRIVATE_H
+#define MR_NET_SENDER_PRIVATE_H
+
+#include "base/span.h"
+#include "net/sender.h"
+
+/* sender_outbox.c */
+/* Frees every frame up to `sequence`, which was committed. */
+void mr_outbox_ack(struct mr_sender *s, uint64_t sequence);
+/* Begins to send at the oldest frame held: for a new connection. */
+void mr_outbox_rewind(struct mr_sender *s);
+/* What may be sent next, in one piece, as far as credit goes; only the rest of a frame that was begun if `only_rest`. */
+struct mr_span mr_outbox_sendable(const struct mr_sender *s, bool only_rest);
+/* `size` bytes of that were sent. */
+void mr_outbox_sent(struct mr_sender *s, size_t size);
+/* The largest payload of the frames held. */
+uint32_t mr_outbox_largest(const struct mr_sender *s);
+static inline bool mr_outbox_is_between_frames(const struct mr_sender *s)
+{
+    return s->send_at == s->send_frame;
+}
+
+/* sender_io.c: true when something moved. What goes wrong ends in mr_sender_break(). */
+bool mr_sender_receive(struct mr_sender *s, uint64_t now_ns);
+bool mr_sender_transmit(struct mr_sender *s, uint64_t now_ns);
+bool mr_sender_has_output(const struct mr_sender *s);
+void mr_sender_queue_control(struct mr_sender *s, enum mr_frame_type type,
+                             struct mr_span payload);
+
+/* sender.c */
+/* Closes the connection and tries again later. `what` went wrong; `system_errno` 0: without one. */
+void mr_sender_break(struct mr_sender *s, uint64_t now_ns, const char *what,
+                     int system_errno);
+/* As it, for what the receiver said in an ERROR frame. */
+void mr_sender_refuse(struct mr_sender *s, uint64_t now_ns,
+                      const struct mr_wire_error_text *error);
+/* Closes a connection that ended well, and opens the next one at once. */
+void mr_sender_leave(struct mr_sender *s, uint64_t now_ns);
+uint64_t mr_sender_random(struct mr_sender *s, uint64_t limit); /* 0 .. limit */
+
+#endif
