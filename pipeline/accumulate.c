@@ -1,0 +1,567 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "pipeline/accumulate.h"
+
+#include "base/assert.h"
+#include "base/hash.h"
+#include "net/ids.h"
+#include "pipeline/accumulate_private.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* A row gives back the memory of a histogram wider than this when it is reset: the next row there may be a narrow one. */
+#define KEPT_BUCKETS 128u
+
+static const size_t item_sizes[MR_ACC_SET_COUNT] = {
+    [MR_ACC_SITE] = sizeof(struct mr_acc_name),
+    [MR_ACC_SCOPE] = sizeof(struct mr_acc_name),
+    [MR_ACC_SOURCE] = sizeof(struct mr_acc_name),
+    [MR_ACC_PATH] = sizeof(struct mr_acc_path),
+    [MR_ACC_SHAPE] = sizeof(struct mr_acc_shape),
+    [MR_ACC_PATH_ROW] = sizeof(struct mr_acc_path_row),
+    [MR_ACC_SHAPE_ROW] = sizeof(struct mr_acc_shape_row),
+    [MR_ACC_ENTRY_ROW] = sizeof(struct mr_acc_entry_row),
+    [MR_ACC_LEDGER_ROW] = sizeof(struct mr_acc_ledger_row),
+    [MR_ACC_OPEN] = sizeof(struct mr_acc_open),
+    [MR_ACC_COUNTER] = sizeof(struct mr_acc_counter),
+};
+
+static uint32_t or_default(uint32_t value, uint32_t fallback)
+{
+    return value ? value : fallback;
+}
+
+static struct mr_accumulator_limits whole_limits(
+    const struct mr_accumulator_limits *limits)
+{
+    struct mr_accumulator_limits given =
+        limits ? *limits : (struct mr_accumulator_limits){0};
+
+    return (struct mr_accumulator_limits){
+        .rows_max = or_default(given.rows_max, MR_ACCUMULATOR_ROWS_MAX),
+        .paths_max = or_default(given.paths_max, MR_ACCUMULATOR_PATHS_MAX),
+        .windows_max = or_default(given.windows_max, MR_ACCUMULATOR_WINDOWS_MAX),
+        .part_bytes = or_default(given.part_bytes, MR_ACCUMULATOR_PART_BYTES),
+    };
+}
+
+static uint32_t set_limit(const struct mr_accumulator *acc, int kind)
+{
+    if (kind == MR_ACC_COUNTER)
+        return MR_ACCUMULATOR_COUNTERS_MAX;
+    return kind < MR_ACC_PATH_ROW ? acc->limits.paths_max : acc->limits.rows_max;
+}
+
+enum mr_status mr_accumulator_new(const struct mr_accumulator_limits *limits,
+                                  struct mr_accumulator **accumulator)
+{
+    struct mr_accumulator *acc = calloc(1, sizeof(*acc));
+
+    if (!acc)
+        return MR_ENOMEM;
+    acc->limits = whole_limits(limits);
+    acc->epoch = 1;
+    acc->windows = calloc(acc->limits.windows_max, sizeof(*acc->windows));
+    if (!acc->windows) {
+        free(acc);
+        return MR_ENOMEM;
+    }
+    for (int kind = 0; kind < MR_ACC_SET_COUNT; kind++)
+        (void)mr_acc_set_init(&acc->sets[kind], item_sizes[kind], set_limit(acc, kind));
+    *accumulator = acc;
+    return MR_OK;
+}
+
+static void close_payload(struct mr_accumulator *acc)
+{
+    if (acc->is_open)
+        mr_delta_reader_fini(&acc->reader);
+    acc->is_open = acc->has_item = false;
+}
+
+/* Histograms live in row memory beyond `count` too: rows of an earlier, larger state. */
+static void free_histograms(struct mr_accumulator *acc)
+{
+    struct mr_acc_set *paths = &acc->sets[MR_ACC_PATH_ROW],
+                      *shapes = &acc->sets[MR_ACC_SHAPE_ROW];
+
+    for (uint32_t i = 0; i < paths->capacity; i++)
+        mr_histogram_fini(
+            &((struct mr_acc_path_row *)mr_acc_at(paths, i))->stats.histogram);
+    for (uint32_t i = 0; i < shapes->capacity; i++)
+        mr_histogram_fini(
+            &((struct mr_acc_shape_row *)mr_acc_at(shapes, i))->stats.histogram);
+}
+
+void mr_accumulator_free(struct mr_accumulator *acc)
+{
+    if (!acc)
+        return;
+    close_payload(acc);
+    free_histograms(acc);
+    for (int kind = 0; kind < MR_ACC_SET_COUNT; kind++)
+        mr_acc_set_fini(&acc->sets[kind]);
+    for (int kind = 0; kind < MR_ACC_PATH_ROW; kind++)
+        free(acc->locals[kind].items);
+    free(acc->windows);
+    free(acc->chain);
+    free(acc->order);
+    free(acc);
+}
+
+/* Zero but for the histogram's memory, where that is worth keeping. */
+static struct mr_histogram cleared(struct mr_histogram *histogram)
+{
+    if (histogram->capacity > KEPT_BUCKETS || histogram->capacity == 0) {
+        mr_histogram_fini(histogram);
+        *histogram = MR_HISTOGRAM_EMPTY;
+    }
+    mr_histogram_clear(histogram);
+    return *histogram;
+}
+
+void mr_accumulator_reset(struct mr_accumulator *acc)
+{
+    for (int kind = 0; kind < MR_ACC_SET_COUNT; kind++)
+        mr_acc_set_clear(&acc->sets[kind]);
+    acc->window_count = 0;
+    acc->epoch = acc->epoch == UINT32_MAX ? 1 : acc->epoch + 1;
+    acc->order_count = acc->order_next = 0;
+}
+
+void mr_accumulator_forget_open(struct mr_accumulator *acc)
+{
+    mr_acc_set_clear(&acc->sets[MR_ACC_OPEN]);
+}
+
+bool mr_accumulator_is_empty(const struct mr_accumulator *acc)
+{
+    for (int kind = MR_ACC_PATH_ROW; kind < MR_ACC_SET_COUNT; kind++) {
+        if (acc->sets[kind].count)
+            return false;
+    }
+    return true;
+}
+
+/* Names of the payload: numbers to ids. */
+
+static enum mr_status add_local(struct mr_accumulator *acc, enum mr_acc_set_kind kind,
+                                struct mr_acc_local local)
+{
+    struct mr_acc_locals *locals = &acc->locals[kind];
+    void *items = locals->items;
+    enum mr_status status =
+        mr_acc_grow(&items, &locals->capacity, locals->count + 1, sizeof(*locals->items));
+
+    locals->items = items;
+    if (status == MR_OK)
+        locals->items[locals->count++] = local;
+    return status;
+}
+
+static struct mr_acc_local *local_at(struct mr_accumulator *acc,
+                                     enum mr_acc_set_kind kind, uint32_t number)
+{
+    MR_ASSERT(number < acc->locals[kind].count); /* the reader has checked it */
+    return &acc->locals[kind].items[number];
+}
+
+/* Site, scope, source `number` of the payload in its set. */
+static enum mr_status intern_name(struct mr_accumulator *acc, enum mr_acc_set_kind kind,
+                                  uint32_t number, uint32_t *index)
+{
+    struct mr_acc_local *local = local_at(acc, kind, number);
+    enum mr_status status;
+    bool is_new;
+
+    if (local->epoch != acc->epoch) {
+        status = mr_acc_set_take(&acc->sets[kind], local->id, &local->index, &is_new);
+        if (status != MR_OK)
+            return status;
+        if (is_new)
+            *(struct mr_acc_name *)mr_acc_at(&acc->sets[kind], local->index) =
+                (struct mr_acc_name){.id = local->id};
+        local->epoch = acc->epoch;
+    }
+    *index = local->index;
+    return MR_OK;
+}
+
+static struct mr_id path_id(const struct mr_accumulator *acc,
+                            const struct mr_acc_path *path)
+{
+    const struct mr_acc_name *site = mr_acc_at(&acc->sets[MR_ACC_SITE], path->site);
+    const struct mr_acc_name *scope = mr_acc_at(&acc->sets[MR_ACC_SCOPE], path->scope);
+    struct mr_id above = scope->id;
+
+    if (path->parent != MR_ACC_NONE)
+        above =
+            ((struct mr_acc_path *)mr_acc_at(&acc->sets[MR_ACC_PATH], path->parent))->id;
+    return path->flags & MR_DELTA_PATH_OUTER ? mr_id_outer_path(above, site->id)
+                                             : mr_id_path(above, site->id);
+}
+
+static enum mr_status grow_chain(struct mr_accumulator *acc, uint32_t depth)
+{
+    void *chain = acc->chain;
+    enum mr_status status =
+        mr_acc_grow(&chain, &acc->chain_capacity, depth, sizeof(*acc->chain));
+
+    acc->chain = chain;
+    return status;
+}
+
+/* One path whose parent is there already. */
+static enum mr_status intern_link(struct mr_accumulator *acc, struct mr_acc_local *local)
+{
+    struct mr_acc_path path = {.parent = MR_ACC_NONE, .flags = local->flags};
+    enum mr_status status = intern_name(acc, MR_ACC_SITE, local->site, &path.site);
+    bool is_new;
+
+    if (local->parent != MR_DELTA_NONE) {
+        const struct mr_acc_path *parent;
+
+        path.parent = local_at(acc, MR_ACC_PATH, local->parent)->index;
+        parent = mr_acc_at(&acc->sets[MR_ACC_PATH], path.parent);
+        path.scope = parent->scope;
+        path.depth = parent->depth + 1;
+    } else if (status == MR_OK) {
+        status = intern_name(acc, MR_ACC_SCOPE, local->scope, &path.scope);
+    }
+    if (status != MR_OK)
+        return status;
+    if (path.depth >= MR_ACCUMULATOR_DEPTH_MAX)
+        return MR_ELIMIT;
+    path.id = path_id(acc, &path);
+    status = grow_chain(acc, path.depth + 1); /* writing goes up the whole chain */
+    if (status == MR_OK)
+        status =
+            mr_acc_set_take(&acc->sets[MR_ACC_PATH], path.id, &local->index, &is_new);
+    if (status != MR_OK)
+        return status;
+    if (is_new)
+        *(struct mr_acc_path *)mr_acc_at(&acc->sets[MR_ACC_PATH], local->index) = path;
+    local->epoch = acc->epoch;
+    return MR_OK;
+}
+
+/* Without recursion: the depth is the sender's choice. */
+static enum mr_status intern_path(struct mr_accumulator *acc, uint32_t number,
+                                  uint32_t *index)
+{
+    uint32_t depth = 0, at = number;
+    enum mr_status status = MR_OK;
+
+    while (at != MR_DELTA_NONE && local_at(acc, MR_ACC_PATH, at)->epoch != acc->epoch) {
+        status = grow_chain(acc, depth + 1);
+        if (status != MR_OK)
+            return status;
+        acc->chain[depth++] = at;
+        at = local_at(acc, MR_ACC_PATH, at)->parent;
+    }
+    while (depth > 0 && status == MR_OK)
+        status = intern_link(acc, local_at(acc, MR_ACC_PATH, acc->chain[--depth]));
+    *index = local_at(acc, MR_ACC_PATH, number)->index;
+    return status;
+}
+
+static struct mr_id shape_key(const struct mr_accumulator *acc,
+                              const struct mr_acc_shape *shape)
+{
+    const struct mr_acc_name *scope = mr_acc_at(&acc->sets[MR_ACC_SCOPE], shape->scope);
+    const struct mr_acc_path *path = mr_acc_at(&acc->sets[MR_ACC_PATH], shape->path);
+    const struct mr_id ids[] = {scope->id, path->id, shape->node};
+
+    return mr_hash128(mr_span_of(ids, sizeof(ids)));
+}
+
+static enum mr_status intern_shape(struct mr_accumulator *acc, uint32_t number,
+                                   uint32_t *index)
+{
+    struct mr_acc_local *local = local_at(acc, MR_ACC_SHAPE, number);
+    struct mr_acc_shape shape = {.node = local->id};
+    enum mr_status status;
+    bool is_new;
+
+    *index = local->index;
+    if (local->epoch == acc->epoch)
+        return MR_OK;
+    status = intern_name(acc, MR_ACC_SCOPE, local->scope, &shape.scope);
+    if (status == MR_OK)
+        status = intern_path(acc, local->path, &shape.path);
+    if (status != MR_OK)
+        return status;
+    shape.key = shape_key(acc, &shape);
+    status = mr_acc_set_take(&acc->sets[MR_ACC_SHAPE], shape.key, &local->index, &is_new);
+    if (status != MR_OK)
+        return status;
+    if (is_new)
+        *(struct mr_acc_shape *)mr_acc_at(&acc->sets[MR_ACC_SHAPE], local->index) = shape;
+    local->epoch = acc->epoch;
+    *index = local->index;
+    return MR_OK;
+}
+
+/* Rows. */
+
+static enum mr_status admit_window(struct mr_accumulator *acc, uint64_t window)
+{
+    for (uint32_t i = acc->window_count; i-- > 0;) {
+        if (acc->windows[i] == window)
+            return MR_OK;
+    }
+    if (acc->window_count == acc->limits.windows_max)
+        return MR_ELIMIT;
+    acc->windows[acc->window_count++] = window;
+    return MR_OK;
+}
+
+static enum mr_status take_row(struct mr_accumulator *acc, enum mr_acc_set_kind kind,
+                               uint32_t owner, uint64_t label, void **row, bool *is_new)
+{
+    uint32_t index;
+    enum mr_status status =
+        mr_acc_set_take(&acc->sets[kind], (struct mr_id){owner, label}, &index, is_new);
+
+    if (status == MR_OK)
+        *row = mr_acc_at(&acc->sets[kind], index);
+    return status;
+}
+
+static enum mr_status merge_path_stat(struct mr_accumulator *acc,
+                                      const struct mr_delta_item *item)
+{
+    uint32_t path;
+    void *at;
+    bool is_new;
+    struct mr_acc_path_row *row;
+    enum mr_status status = intern_path(acc, item->path, &path);
+
+    if (status == MR_OK)
+        status = admit_window(acc, item->window);
+    if (status == MR_OK)
+        status = take_row(acc, MR_ACC_PATH_ROW, path, item->window, &at, &is_new);
+    if (status != MR_OK)
+        return status;
+    row = at;
+    if (is_new)
+        *row =
+            (struct mr_acc_path_row){.window = item->window,
+                                     .path = path,
+                                     .stats.histogram = cleared(&row->stats.histogram)};
+    return mr_path_stats_merge(&row->stats, item->path_stats);
+}
+
+static enum mr_status merge_shape_stat(struct mr_accumulator *acc,
+                                       const struct mr_delta_item *item)
+{
+    uint32_t shape;
+    void *at;
+    bool is_new;
+    struct mr_acc_shape_row *row;
+    enum mr_status status = intern_shape(acc, item->shape, &shape);
+
+    if (status == MR_OK)
+        status = admit_window(acc, item->window);
+    if (status == MR_OK)
+        status = take_row(acc, MR_ACC_SHAPE_ROW, shape, item->window, &at, &is_new);
+    if (status != MR_OK)
+        return status;
+    row = at;
+    if (is_new)
+        *row =
+            (struct mr_acc_shape_row){.window = item->window,
+                                      .shape = shape,
+                                      .stats.histogram = cleared(&row->stats.histogram)};
+    return mr_shape_stats_merge(&row->stats, item->shape_stats);
+}
+
+static enum mr_status merge_entry_stat(struct mr_accumulator *acc,
+                                       const struct mr_delta_item *item)
+{
+    uint32_t path;
+    void *at;
+    bool is_new;
+    struct mr_acc_entry_row *row;
+    enum mr_status status = intern_path(acc, item->path, &path);
+
+    if (status == MR_OK)
+        status = admit_window(acc, item->window);
+    if (status == MR_OK)
+        status = take_row(acc, MR_ACC_ENTRY_ROW, path, item->window, &at, &is_new);
+    if (status != MR_OK)
+        return status;
+    row = at;
+    if (is_new)
+        *row = (struct mr_acc_entry_row){.window = item->window, .path = path};
+    mr_entry_stats_merge(&row->stats, item->entry_stats);
+    return MR_OK;
+}
+
+static enum mr_status merge_ledger(struct mr_accumulator *acc,
+                                   const struct mr_delta_item *item)
+{
+    uint32_t source;
+    void *at;
+    bool is_new;
+    struct mr_acc_ledger_row *row;
+    enum mr_status status = intern_name(acc, MR_ACC_SOURCE, item->source, &source);
+
+    if (status == MR_OK)
+        status = take_row(acc, MR_ACC_LEDGER_ROW, source, item->stream, &at, &is_new);
+    if (status != MR_OK)
+        return status;
+    row = at;
+    if (is_new)
+        *row = (struct mr_acc_ledger_row){.source = source, .stream = item->stream};
+    mr_ledger_entry_merge(&row->entry, item->ledger);
+    return MR_OK;
+}
+
+static uint64_t sum_of(uint64_t a, uint64_t b)
+{
+    return a > UINT64_MAX - b ? UINT64_MAX
+                              : a + b; /* as the sums of net/delta.h: no order matters */
+}
+
+static enum mr_status merge_open(struct mr_accumulator *acc,
+                                 const struct mr_delta_item *item)
+{
+    uint32_t path;
+    void *at;
+    bool is_new;
+    struct mr_acc_open *row;
+    enum mr_status status = intern_path(acc, item->path, &path);
+
+    if (status == MR_OK)
+        status = take_row(acc, MR_ACC_OPEN, path, 0, &at, &is_new);
+    if (status != MR_OK)
+        return status;
+    row = at;
+    if (is_new)
+        *row = (struct mr_acc_open){.path = path, .oldest_ns = UINT64_MAX};
+    row->count = sum_of(row->count, item->count);
+    row->oldest_ns = item->oldest_ns < row->oldest_ns ? item->oldest_ns : row->oldest_ns;
+    return MR_OK;
+}
+
+static enum mr_status merge_counter(struct mr_accumulator *acc,
+                                    const struct mr_delta_item *item)
+{
+    struct mr_id key = mr_hash128(mr_span_of_text(item->name));
+    struct mr_acc_counter *counter;
+    uint32_t index;
+    bool is_new;
+    enum mr_status status =
+        mr_acc_set_take(&acc->sets[MR_ACC_COUNTER], key, &index, &is_new);
+
+    if (status != MR_OK)
+        return status;
+    counter = mr_acc_at(&acc->sets[MR_ACC_COUNTER], index);
+    if (is_new) {
+        *counter = (struct mr_acc_counter){.key = key};
+        memcpy(counter->name, item->name, sizeof(counter->name));
+    }
+    counter->value = sum_of(counter->value, item->value);
+    return MR_OK;
+}
+
+static enum mr_status merge_item(struct mr_accumulator *acc,
+                                 const struct mr_delta_item *item)
+{
+    switch (item->tag) {
+    case MR_DELTA_HEAD: /* the next one's is written by who writes */
+        return MR_OK;
+    case MR_DELTA_SITE:
+        return add_local(acc, MR_ACC_SITE, (struct mr_acc_local){.id = item->id});
+    case MR_DELTA_SCOPE:
+        return add_local(acc, MR_ACC_SCOPE, (struct mr_acc_local){.id = item->id});
+    case MR_DELTA_SOURCE:
+        return add_local(acc, MR_ACC_SOURCE, (struct mr_acc_local){.id = item->id});
+    case MR_DELTA_PATH:
+        return add_local(
+            acc, MR_ACC_PATH,
+            (struct mr_acc_local){.parent = item->parent,
+                                  .scope = item->scope,
+                                  .site = item->site,
+                                  .flags = item->flags & MR_DELTA_PATH_OUTER});
+    case MR_DELTA_SHAPE:
+        return add_local(acc, MR_ACC_SHAPE,
+                         (struct mr_acc_local){
+                             .scope = item->scope, .path = item->path, .id = item->id});
+    case MR_DELTA_PATH_STAT:
+        return merge_path_stat(acc, item);
+    case MR_DELTA_SHAPE_STAT:
+        return merge_shape_stat(acc, item);
+    case MR_DELTA_ENTRY_STAT:
+        return merge_entry_stat(acc, item);
+    case MR_DELTA_LEDGER:
+        return merge_ledger(acc, item);
+    case MR_DELTA_OPEN:
+        return merge_open(acc, item);
+    case MR_DELTA_COUNTER:
+        return merge_counter(acc, item);
+    }
+    return MR_OK;
+}
+
+void mr_accumulator_open(struct mr_accumulator *acc, struct mr_span payload)
+{
+    close_payload(acc);
+    mr_delta_reader_init(&acc->reader, payload);
+    acc->is_open = true;
+    for (int kind = 0; kind < MR_ACC_PATH_ROW; kind++)
+        acc->locals[kind].count = 0;
+}
+
+/* The item that waits. MR_AGAIN: it would fit if the state were written. */
+static enum mr_status settle_item(struct mr_accumulator *acc)
+{
+    enum mr_status status = merge_item(acc, &acc->item);
+
+    if (status == MR_ELIMIT && !mr_accumulator_is_empty(acc))
+        return MR_AGAIN;
+    if (status == MR_ELIMIT) {
+        acc->stats.over_limit++;
+        mr_accumulator_reset(acc); /* of names that this item alone brought */
+        status = MR_OK;
+    }
+    acc->has_item = false;
+    acc->stats.items += status == MR_OK;
+    return status;
+}
+
+enum mr_status mr_accumulator_merge(struct mr_accumulator *acc, struct mr_error *error)
+{
+    enum mr_status status = MR_OK;
+
+    MR_ASSERT(acc->is_open);
+    while (status == MR_OK) {
+        if (acc->has_item)
+            status = settle_item(acc);
+        if (status == MR_OK) {
+            status = mr_delta_next(&acc->reader, &acc->item);
+            acc->has_item = status == MR_OK;
+        }
+    }
+    if (status == MR_AGAIN)
+        return status;
+    acc->stats.unknown += acc->reader.unknown;
+    acc->stats.payloads += status == MR_END;
+    if (status != MR_END)
+        (void)mr_error_set(error, status, "%s",
+                           acc->reader.error.status != MR_OK ? acc->reader.error.text
+                                                             : mr_status_text(status));
+    close_payload(acc);
+    return status == MR_END ? MR_OK : status;
+}
+
+void mr_accumulator_stats(const struct mr_accumulator *acc,
+                          struct mr_accumulator_stats *stats)
+{
+    *stats = acc->stats;
+    stats->windows = acc->window_count;
+    stats->paths = acc->sets[MR_ACC_PATH].count;
+    for (int kind = MR_ACC_PATH_ROW; kind < MR_ACC_SET_COUNT; kind++)
+        stats->rows += acc->sets[kind].count;
+}

@@ -1,0 +1,154 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The inside of an accumulator, shared by accumulate.c (merging), accumulate_set.c (storage) and accumulate_write.c.
+ * Nobody else includes it.
+ *
+ * Everything is a set: items in an array, and a table from a 128-bit key to the item's index.
+ *
+ *     set      key                         item
+ *     SITE     id                          name
+ *     SCOPE    id                          name
+ *     SOURCE   id                          name
+ *     PATH     path id                     path: parent, scope, site
+ *     SHAPE    hash of scope, path, node   shape
+ *     ..._ROW  (index of its owner, window or stream)
+ *     OPEN     (index of path, 0)
+ *     COUNTER  hash of the name
+ */
+#ifndef MR_PIPELINE_ACCUMULATE_PRIVATE_H
+#define MR_PIPELINE_ACCUMULATE_PRIVATE_H
+
+#include "base/table.h"
+#include "net/delta.h"
+#include "pipeline/accumulate.h"
+
+#define MR_ACC_NONE UINT32_MAX
+
+enum mr_acc_set_kind {
+    MR_ACC_SITE,
+    MR_ACC_SCOPE,
+    MR_ACC_SOURCE,
+    MR_ACC_PATH,
+    MR_ACC_SHAPE,
+    MR_ACC_PATH_ROW, /* from here on: rows, in the order in which they are written */
+    MR_ACC_SHAPE_ROW,
+    MR_ACC_ENTRY_ROW,
+    MR_ACC_LEDGER_ROW,
+    MR_ACC_OPEN,
+    MR_ACC_COUNTER,
+    MR_ACC_SET_COUNT
+};
+
+struct mr_acc_set {
+    struct mr_table table;
+    uint8_t *items;
+    size_t item_size;
+    uint32_t count, capacity, limit;
+};
+
+/* Where an item stands in the payload that is written now. */
+struct mr_acc_place {
+    uint32_t part;  /* of this part number; 0: none */
+    uint32_t index; /* its number there */
+};
+struct mr_acc_name {
+    struct mr_id id;
+    struct mr_acc_place place;
+};
+struct mr_acc_path {
+    struct mr_id id;
+    uint32_t parent; /* MR_ACC_NONE: below the scope */
+    uint32_t scope;  /* of the whole chain */
+    uint32_t site, flags, depth;
+    struct mr_acc_place place;
+};
+struct mr_acc_shape {
+    struct mr_id key, node;
+    uint32_t scope, path;
+    struct mr_acc_place place;
+};
+struct mr_acc_path_row {
+    uint64_t window;
+    uint32_t path;
+    struct mr_path_stats stats;
+};
+struct mr_acc_shape_row {
+    uint64_t window;
+    uint32_t shape;
+    struct mr_shape_stats stats;
+};
+struct mr_acc_entry_row {
+    uint64_t window;
+    uint32_t path;
+    struct mr_entry_stats stats;
+};
+struct mr_acc_ledger_row {
+    uint32_t source, stream;
+    struct mr_ledger_entry entry;
+};
+struct mr_acc_open {
+    uint32_t path;
+    uint64_t oldest_ns, count;
+};
+struct mr_acc_counter {
+    struct mr_id key;
+    char name[MR_DELTA_COUNTER_NAME_MAX];
+    uint64_t value;
+};
+
+/* The items of the payload that is merged now, by their number in it; looked up in the sets when a row names them. */
+struct mr_acc_local {
+    struct mr_id id;                     /* site, scope, source; shape: node */
+    uint32_t parent, scope, site, flags; /* path, shape: numbers in the payload */
+    uint32_t path;                       /* shape */
+    uint32_t index;                      /* in its set, if epoch is the accumulator's */
+    uint32_t epoch;
+};
+struct mr_acc_locals {
+    struct mr_acc_local *items;
+    uint32_t count, capacity;
+};
+
+struct mr_acc_order { /* of rows: by a, b, c */
+    uint64_t a, b, c;
+    uint32_t index;
+    uint32_t kind; /* enum mr_acc_set_kind */
+};
+
+struct mr_accumulator {
+    struct mr_accumulator_limits limits;
+    struct mr_acc_set sets[MR_ACC_SET_COUNT];
+    uint64_t *windows; /* windows_max of them */
+    uint32_t window_count;
+    uint32_t epoch; /* of the sets: one more at every reset, never 0 */
+    /* the payload that is merged */
+    struct mr_delta_reader reader;
+    struct mr_delta_item item; /* waits, if has_item */
+    bool is_open, has_item;
+    struct mr_acc_locals locals[MR_ACC_PATH_ROW]; /* by set kind, SITE .. SHAPE */
+    uint32_t *chain;                              /* scratch: a path and its ancestors */
+    uint32_t chain_capacity;
+    /* the state that is written */
+    struct mr_acc_order *order;
+    uint32_t order_count, order_next, order_capacity;
+    uint32_t part;
+    struct mr_accumulator_stats stats;
+};
+
+enum mr_status mr_acc_set_init(struct mr_acc_set *set, size_t item_size, uint32_t limit);
+void mr_acc_set_fini(struct mr_acc_set *set);
+/* The item with `key`; a new one is as the last reset left its memory: all but histograms' memory is to be set. MR_ELIMIT, MR_ENOMEM. */
+enum mr_status mr_acc_set_take(struct mr_acc_set *set, struct mr_id key, uint32_t *index,
+                               bool *is_new);
+void mr_acc_set_clear(struct mr_acc_set *set);
+
+static inline void *mr_acc_at(const struct mr_acc_set *set, uint32_t index)
+{
+    return set->items + index * set->item_size;
+}
+
+/* Grows `*array` to hold `needed` items of `size` bytes; new ones are zero. MR_ENOMEM. */
+enum mr_status mr_acc_grow(void **array, uint32_t *capacity, uint32_t needed,
+                           size_t size);
+
+#endif
