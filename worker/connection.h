@@ -1,0 +1,57 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * A sender's connection on its way through the worker: opened by the greeter (main thread), which
+ * reads its HELLO, then given to a lane, which owns it until it is closed. One thread at a time.
+ *
+ *     accepted -> greeting -> (given to a lane) -> open -> closed
+ *                    \------------ refused ----------/
+ *
+ * A refused connection lingers: what still comes is read and thrown away for up to a second, because
+ * closing a socket with unread bytes resets it, and the peer would never see the ERROR frame.
+ */
+#ifndef MR_WORKER_CONNECTION_H
+#define MR_WORKER_CONNECTION_H
+
+#include "base/clock.h"
+#include "net/conn.h"
+#include "net/control.h"
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#define MR_CONNECTION_LINGER_NS MR_SECOND_NS
+
+struct mr_lane_sender; /* worker/senders.h */
+
+struct mr_connection {
+    struct mr_conn conn;
+    struct mr_hello_message hello; /* owned; empty until HELLO came */
+    struct mr_lane_sender *sender; /* borrowed from the lane's table; NULL before */
+    uint64_t opened_ns;
+    uint64_t linger_until_ns; /* 0: not refused */
+    struct mr_connection *next, *previous;
+};
+
+struct mr_connection_list {
+    struct mr_connection *first;
+    uint32_t count;
+};
+
+/* Takes `fd`, also when it fails: NULL without memory. */
+struct mr_connection *mr_connection_new(int fd, const char *peer, uint32_t max_frame,
+                                        uint64_t now_ns);
+/* Closes and frees; not in a list any more. */
+void mr_connection_free(struct mr_connection *connection);
+
+/* Tells the peer and the log why, once; it lingers from here on. */
+void mr_connection_refuse(struct mr_connection *connection, enum mr_wire_error code,
+                          const char *text, uint64_t now_ns);
+/* Throws away what came. False when it is over: the peer closed, or the time is up. */
+bool mr_connection_linger(struct mr_connection *connection, uint64_t now_ns);
+
+void mr_connection_list_add(struct mr_connection_list *list,
+                            struct mr_connection *connection);
+void mr_connection_list_remove(struct mr_connection_list *list,
+                               struct mr_connection *connection);
+
+#endif

@@ -1,0 +1,76 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "worker/file.h"
+
+#include "base/assert.h"
+
+#include <ctype.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+static enum mr_status write_all(int fd, const char *data, size_t size)
+{
+    while (size > 0) {
+        ssize_t written = write(fd, data, size);
+
+        if (written < 0 && errno == EINTR)
+            continue;
+        if (written <= 0)
+            return MR_EIO;
+        data += written;
+        size -= (size_t)written;
+    }
+    return MR_OK;
+}
+
+enum mr_status mr_file_replace(const char *path, const void *data, size_t size,
+                               struct mr_error *error)
+{
+    char temporary[PATH_MAX];
+    int fd;
+    enum mr_status status;
+
+    MR_ASSERT(path && *path);
+    if (snprintf(temporary, sizeof(temporary), "%s.%ld.tmp", path, (long)getpid()) >=
+        (int)sizeof(temporary))
+        return mr_error_set(error, MR_EIO, "%.80s...: the path is too long", path);
+    fd = open(temporary, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
+    if (fd < 0)
+        return mr_error_set_errno(error, MR_EIO, errno, "%s: cannot write", path);
+    status = write_all(fd, data, size);
+    if (close(fd) != 0)
+        status = MR_EIO;
+    if (status == MR_OK && rename(temporary, path) != 0)
+        status = MR_EIO;
+    if (status != MR_OK) {
+        mr_error_set_errno(error, status, errno, "%s: cannot write", path);
+        (void)unlink(temporary);
+    }
+    return status;
+}
+
+enum mr_status mr_token_read(const char *path, char token[MR_TOKEN_MAX],
+                             struct mr_error *error)
+{
+    FILE *file = fopen(path, "re");
+    size_t size;
+
+    if (!file)
+        return mr_error_set_errno(error, MR_EUSAGE, errno, "--token-file: %s", path);
+    if (!fgets(token, MR_TOKEN_MAX, file))
+        token[0] = '\0';
+    (void)fclose(file);
+    size = strlen(token);
+    if (size == MR_TOKEN_MAX - 1)
+        return mr_error_set(error, MR_EUSAGE,
+                            "--token-file: %s: the token is longer than %d bytes", path,
+                            MR_TOKEN_MAX - 2);
+    while (size > 0 && isspace((unsigned char)token[size - 1]))
+        token[--size] = '\0';
+    if (size == 0)
+        return mr_error_set(error, MR_EUSAGE, "--token-file: %s: holds no token", path);
+    return MR_OK;
+}

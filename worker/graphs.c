@@ -1,0 +1,168 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "worker/graphs.h"
+
+#include "base/assert.h"
+#include "base/atomics.h"
+#include "pipeline/filters/decode.h"
+#include "pipeline/sites.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+struct lane_parts {
+    struct mr_sites *sites;
+    struct mr_decode_config decode;
+};
+
+struct mr_worker_graphs {
+    struct lane_parts lanes[MR_WORKER_LANES_MAX];
+    struct mr_forward_config forward;
+    struct mr_forward_link link;
+    struct mr_graph *graphs[MR_WORKER_LANES_MAX + 1]; /* the lanes', then the trunk */
+    uint32_t lane_count;
+    uint32_t graph_count; /* made so far */
+};
+
+static enum mr_status new_trunk(struct mr_worker_graphs *graphs, struct mr_error *error)
+{
+    const struct mr_graph_node nodes[] = {
+        {&mr_forward_filter, &graphs->forward, MR_PLACE_THREAD},
+    };
+
+    return mr_graph_new(nodes, MR_ARRAY_COUNT(nodes), "trunk",
+                        &graphs->graphs[graphs->lane_count], error);
+}
+
+static enum mr_status new_lane(struct mr_worker_graphs *graphs,
+                               const struct mr_worker_options *options,
+                               struct mr_id incarnation, uint32_t index,
+                               struct mr_error *error)
+{
+    enum mr_place place =
+        options->placement == MR_WORKER_THREADS ? MR_PLACE_THREAD : MR_PLACE_FUSED;
+    struct lane_parts *lane = &graphs->lanes[index];
+    const struct mr_graph_node nodes[] = {
+        {&mr_decode_filter, &lane->decode, MR_PLACE_FUSED},
+    };
+    char name[16];
+    enum mr_status status = mr_sites_new(MR_SITES_LIMIT_DEFAULT, &lane->sites);
+
+    (void)place;
+    if (status != MR_OK)
+        return mr_error_set(error, status, "no memory for a lane's sites");
+    lane->decode = (struct mr_decode_config){.sites = lane->sites,
+                                             .worker = incarnation,
+                                             .level = (uint32_t)options->level,
+                                             .streams_max = (uint32_t)options->max_streams,
+                                             .clock_limit_ns =
+                                                 MR_DECODE_CLOCK_LIMIT_DEFAULT};
+    (void)snprintf(name, sizeof(name), "lane%u", index);
+    return mr_graph_new(nodes, MR_ARRAY_COUNT(nodes), name, &graphs->graphs[index], error);
+}
+
+static void configure_forward(struct mr_worker_graphs *graphs,
+                              const struct mr_worker_options *options,
+                              struct mr_id incarnation)
+{
+    graphs->forward = (struct mr_forward_config){
+        .address_count = options->address_count,
+        .target = options->forward,
+        .incarnation = incarnation,
+        .level = (uint32_t)options->level,
+        .token = options->token,
+        .outbox_bytes = options->outbox,
+        .max_frame = (uint32_t)options->max_frame,
+        .give_up_ns = options->drain_timeout_ns,
+        .link = &graphs->link,
+    };
+    memcpy(graphs->forward.addresses, options->addresses, sizeof(options->addresses));
+}
+
+/* Joined before any thread starts; the trunk starts first, so that lanes have where to emit. */
+static enum mr_status join_and_start(struct mr_worker_graphs *graphs)
+{
+    struct mr_graph *trunk = graphs->graphs[graphs->lane_count];
+    enum mr_status status = MR_OK;
+
+    for (uint32_t i = 0; status == MR_OK && i < graphs->lane_count; i++)
+        status = mr_graph_join(graphs->graphs[i], trunk);
+    for (uint32_t i = graphs->lane_count + 1; status == MR_OK && i-- > 0;)
+        status = mr_graph_start(graphs->graphs[i]);
+    return status;
+}
+
+enum mr_status mr_worker_graphs_new(const struct mr_worker_options *options,
+                                    struct mr_id incarnation,
+                                    struct mr_worker_graphs **out, struct mr_error *error)
+{
+    struct mr_worker_graphs *graphs = calloc(1, sizeof(*graphs));
+    enum mr_status status;
+
+    *out = graphs;
+    if (!graphs)
+        return mr_error_set(error, MR_ENOMEM, "no memory");
+    MR_ASSERT(options->lanes > 0 && options->lanes <= MR_WORKER_LANES_MAX);
+    graphs->lane_count = (uint32_t)options->lanes;
+    configure_forward(graphs, options, incarnation);
+    status = new_trunk(graphs, error);
+    for (uint32_t i = 0; status == MR_OK && i < graphs->lane_count; i++)
+        status = new_lane(graphs, options, incarnation, i, error);
+    if (status == MR_OK) {
+        status = join_and_start(graphs);
+        if (status != MR_OK)
+            mr_error_set(error, status, "cannot start: %s", mr_status_text(status));
+    }
+    graphs->graph_count = graphs->lane_count + 1;
+    return status;
+}
+
+void mr_worker_graphs_drain(struct mr_worker_graphs *graphs)
+{
+    struct mr_graph *trunk = graphs->graphs[graphs->lane_count];
+
+    mr_store_release(&graphs->link.stopping, true); /* [S] in forward.c */
+    if (trunk)
+        (void)mr_graph_drain(trunk); /* its failure is the graph's status */
+}
+
+void mr_worker_graphs_free(struct mr_worker_graphs *graphs)
+{
+    if (!graphs)
+        return;
+    for (uint32_t i = 0; i <= graphs->lane_count; i++) {
+        if (graphs->graphs[i])
+            mr_graph_free(graphs->graphs[i]);
+    }
+    for (uint32_t i = 0; i < graphs->lane_count; i++)
+        mr_sites_free(graphs->lanes[i].sites);
+    free(graphs);
+}
+
+struct mr_graph *mr_worker_graphs_lane(struct mr_worker_graphs *graphs, uint32_t lane)
+{
+    MR_ASSERT(lane < graphs->lane_count);
+    return graphs->graphs[lane];
+}
+
+struct mr_graph *const *mr_worker_graphs_all(const struct mr_worker_graphs *graphs,
+                                             uint32_t *count)
+{
+    *count = graphs->graph_count;
+    return graphs->graphs;
+}
+
+const struct mr_forward_link *mr_worker_graphs_link(const struct mr_worker_graphs *graphs)
+{
+    return &graphs->link;
+}
+
+enum mr_status mr_worker_graphs_status(const struct mr_worker_graphs *graphs,
+                                       struct mr_error *error)
+{
+    enum mr_status status = MR_OK;
+
+    for (uint32_t i = 0; status == MR_OK && i < graphs->graph_count; i++)
+        status = mr_graph_status(graphs->graphs[i], error);
+    return status;
+}

@@ -1,0 +1,47 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The graphs of a worker, as data: one per lane and one trunk, joined by pipes.
+ *
+ *     lane i:  decode -> reconstruct -> reduce          fused, or each filter on a thread of its own
+ *     trunk:   merge -> names -> | forward              two threads: see pipeline/filters/forward.h
+ *
+ * Owns the graphs, what their filters are configured with, and the lanes' site tables. Made and freed
+ * by the main thread.
+ *
+ *     status = mr_worker_graphs_new(&options, incarnation, &graphs, &error);
+ *     ... mr_lane_start() with graphs->lanes[i] ...
+ *     mr_worker_graphs_stop(graphs, true);        // after all lanes were joined: drains the trunk
+ *     mr_worker_graphs_free(graphs);
+ */
+#ifndef MR_WORKER_GRAPHS_H
+#define MR_WORKER_GRAPHS_H
+
+#include "base/id.h"
+#include "pipeline/filters/forward.h"
+#include "pipeline/graph.h"
+#include "worker/options.h"
+
+#define MR_WORKER_LANES_MAX 64
+#define MR_WORKER_GLOBS_MAX 64 /* of --outer, of --root */
+
+struct mr_worker_graphs;
+
+enum mr_status mr_worker_graphs_new(const struct mr_worker_options *options,
+                                    struct mr_id incarnation,
+                                    struct mr_worker_graphs **graphs,
+                                    struct mr_error *error);
+/* Drains the trunk: returns when everything is acknowledged above or given up. */
+void mr_worker_graphs_drain(struct mr_worker_graphs *graphs);
+void mr_worker_graphs_free(struct mr_worker_graphs *graphs); /* NULL allowed */
+
+struct mr_graph *mr_worker_graphs_lane(struct mr_worker_graphs *graphs, uint32_t lane);
+/* The lanes' graphs and, last, the trunk: `*count` of them; owned by `graphs`. */
+struct mr_graph *const *mr_worker_graphs_all(const struct mr_worker_graphs *graphs,
+                                             uint32_t *count);
+const struct mr_forward_link *mr_worker_graphs_link(const struct mr_worker_graphs *graphs);
+
+/* The first failure of any filter; MR_OK while all is well. */
+enum mr_status mr_worker_graphs_status(const struct mr_worker_graphs *graphs,
+                                       struct mr_error *error);
+
+#endif

@@ -1,0 +1,455 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * field       written by        read by       access
+ * given       greeter, lane     lane          under given_lock; wake_fd tells
+ * stop_at_ns  main thread       lane          release store [S], acquire load [T]; wake_fd tells
+ * has_ended   lane              main thread   release store [E], acquire load [F]
+ * the rest    the lane's thread (start and join happen before and after it)
+ * Pairs: [S]-[T] what main did before the stop; [E]-[F] all that the lane did. Progress: give and stop block for a moment at most.
+ */
+#include "worker/lane.h"
+
+#include "base/assert.h"
+#include "base/log.h"
+#include "pipeline/source.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+#define TICK_NS (10 * MR_MILLISECOND_NS)
+#define EVENTS_MAX 64
+
+static void count(_Atomic uint64_t *counter, uint64_t add)
+{
+    mr_add_relaxed(counter, add); /* a number for people */
+}
+
+/* Gives the graph a batch; after its first failure nothing more is acknowledged. */
+static enum mr_status push(struct mr_lane *lane, struct mr_batch *batch)
+{
+    enum mr_status status = batch ? mr_graph_push(lane->config.graph, batch) : MR_ENOMEM;
+
+    if (status != MR_OK && lane->status == MR_OK) {
+        lane->status = status;
+        mr_log_error("%s: the analysis stopped: %s", lane->config.name,
+                     mr_status_text(status));
+    }
+    return status;
+}
+
+/* A source that has ended, until its END has passed the lane's filters. */
+struct mr_lane_ended {
+    struct mr_source *source;
+    struct mr_lane_ended *next;
+};
+
+static void end_source(struct mr_lane *lane, struct mr_lane_sender *sender,
+                       enum mr_source_state state)
+{
+    struct mr_lane_ended *ended = malloc(sizeof(*ended));
+    struct mr_batch *batch = mr_batch_new(MR_BATCH_END);
+
+    MR_ASSERT(sender->source);
+    if (batch) {
+        batch->source = sender->source;
+        batch->end_state = (uint32_t)state;
+    }
+    (void)push(lane, batch);
+    if (ended) { /* else it leaks: there is no memory, and the filters may still use it */
+        *ended = (struct mr_lane_ended){sender->source, lane->ended};
+        lane->ended = ended;
+    }
+    sender->source = NULL;
+}
+
+/* `all`: the graph is drained, nobody uses them any more. */
+static void free_ended(struct mr_lane *lane, bool all)
+{
+    struct mr_lane_ended **at = &lane->ended;
+
+    while (*at) {
+        struct mr_lane_ended *ended = *at;
+
+        if (!all && !mr_source_is_done(ended->source)) {
+            at = &ended->next;
+            continue;
+        }
+        *at = ended->next;
+        mr_source_free(ended->source);
+        free(ended);
+    }
+}
+
+static void close_connection(struct mr_lane *lane, struct mr_connection *connection)
+{
+    struct mr_lane_sender *sender = connection->sender;
+
+    if (sender && sender->connection == connection) {
+        sender->connection = NULL;
+        sender->next_sequence = connection->conn.next_sequence;
+        sender->away_ns = lane->now_ns;
+        if (connection->conn.finished && sender->source) {
+            /* One that moves on lives, and another receiver has its events from here on. */
+            end_source(lane, sender,
+                       connection->conn.bye_reason == MR_BYE_MOVING ? MR_SOURCE_LIVE
+                                                                    : MR_SOURCE_FINISHED);
+            count(&lane->config.counters->finished, 1);
+        }
+    }
+    count(&lane->config.counters->duplicates, connection->conn.stats.duplicates);
+    count(&lane->config.counters->open, (uint64_t)-1);
+    mr_connection_list_remove(&lane->open, connection);
+    mr_connection_free(connection);
+}
+
+/* The sender keeps its state: it may come back with the next connection. */
+static void refuse(struct mr_lane *lane, struct mr_connection *connection,
+                   enum mr_wire_error code, const char *text)
+{
+    struct mr_lane_sender *sender = connection->sender;
+
+    if (sender && sender->connection == connection) {
+        sender->connection = NULL;
+        sender->next_sequence = connection->conn.next_sequence;
+        sender->away_ns = lane->now_ns;
+    }
+    connection->sender = NULL; /* it may be forgotten while the connection lingers */
+    count(&lane->config.counters->refused, 1);
+    mr_connection_refuse(connection, code, text, lane->now_ns);
+}
+
+static void push_frame(struct mr_lane *lane, struct mr_connection *connection,
+                       const struct mr_frame *frame)
+{
+    struct mr_batch *batch = mr_batch_new(MR_BATCH_FRAME);
+
+    count(&lane->config.counters->frames, 1);
+    count(&lane->config.counters->bytes, frame->payload.size);
+    if (batch) {
+        batch->source = connection->sender->source;
+        batch->frame = *frame;
+    }
+    (void)push(lane, batch);
+}
+
+static bool is_broken(const struct mr_connection *connection)
+{
+    const struct mr_source *source = connection->sender->source;
+
+    return source && mr_source_is_broken(source);
+}
+
+/* What its frames hold breaks the format: it is over with this sender, returning or not. */
+static void break_off(struct mr_lane *lane, struct mr_connection *connection)
+{
+    struct mr_lane_sender *sender = connection->sender;
+
+    refuse(lane, connection, MR_WIRE_ERROR_FORMAT, mr_source_error(sender->source));
+    end_source(lane, sender, MR_SOURCE_DIED);
+    count(&lane->config.counters->died, 1);
+}
+
+/* Takes the frames that have arrived, then acknowledges them with one ACK. */
+static void take_frames(struct mr_lane *lane, struct mr_connection *connection)
+{
+    struct mr_conn *conn = &connection->conn;
+    enum mr_status status = MR_OK;
+    struct mr_frame frame;
+
+    while (lane->status == MR_OK && !conn->finished && !is_broken(connection) &&
+           (status = mr_conn_next(conn, &frame)) == MR_OK) {
+        if (mr_frame_is_data(frame.type))
+            push_frame(lane, connection, &frame);
+    }
+    if (is_broken(connection))
+        break_off(lane, connection);
+    else if (lane->status != MR_OK)
+        refuse(lane, connection, MR_WIRE_ERROR_INTERNAL, "the worker cannot go on");
+    else if (mr_status_is_error(status))
+        refuse(lane, connection, mr_conn_wire_code(status), conn->error.text);
+    else
+        (void)mr_conn_ack(conn, conn->next_sequence - 1, lane->config.credit);
+}
+
+static void on_ready(struct mr_lane *lane, struct mr_connection *connection)
+{
+    enum mr_status status;
+
+    if (connection->linger_until_ns != 0) {
+        if (!mr_connection_linger(connection, lane->now_ns))
+            close_connection(lane, connection);
+        return;
+    }
+    status = mr_conn_read(&connection->conn);
+    take_frames(lane, connection);
+    if (connection->linger_until_ns != 0)
+        return;
+    if (connection->conn.finished || status == MR_END || mr_status_is_error(status)) {
+        if (!connection->conn.finished)
+            mr_log_info("%s: the connection broke; waiting for the sender to return",
+                        connection->conn.peer);
+        close_connection(lane, connection);
+    }
+}
+
+/* A sender has one connection: an older one is half dead, and its number is taken over. */
+static void replace_connection(struct mr_lane *lane, struct mr_lane_sender *sender)
+{
+    if (sender->connection)
+        close_connection(lane, sender->connection);
+}
+
+static struct mr_lane_sender *known_sender(struct mr_lane *lane,
+                                           const struct mr_hello *hello)
+{
+    struct mr_lane_sender *sender = mr_senders_find(&lane->senders, hello->sender);
+
+    if (sender) {
+        count(&lane->config.counters->returned, 1);
+        replace_connection(lane, sender);
+    } else {
+        sender = mr_senders_add(&lane->senders, hello->sender);
+    }
+    if (sender && !sender->source &&
+        mr_source_new(hello, lane->config.group_by_host, &sender->source) != MR_OK)
+        return NULL;
+    return sender;
+}
+
+/*
+ * What the receiver lacks and the sender no longer holds is in another receiver's custody, so the
+ * sequence goes on at the oldest frame that the sender has.
+ */
+static void welcome(struct mr_lane *lane, struct mr_connection *connection)
+{
+    const struct mr_hello *hello = &connection->hello.hello;
+    struct mr_lane_sender *sender = known_sender(lane, hello);
+
+    if (!sender) {
+        refuse(lane, connection, MR_WIRE_ERROR_LIMIT,
+               "too many senders (--max-senders), or no memory");
+        return;
+    }
+    connection->sender = sender;
+    sender->connection = connection;
+    count(&lane->config.counters->greeted, 1);
+    (void)mr_conn_welcome(&connection->conn, sender->next_sequence, lane->config.credit);
+    if (connection->conn.next_sequence < hello->oldest)
+        connection->conn.next_sequence = hello->oldest;
+    mr_log_debug("%s: welcomed %s %s", connection->conn.peer,
+                 hello->role == MR_ROLE_WORKER ? "worker" : "probe of",
+                 hello->source.app);
+}
+
+static void adopt(struct mr_lane *lane, struct mr_connection *connection)
+{
+    struct epoll_event event = {.events = EPOLLIN, .data = {.ptr = connection}};
+
+    mr_connection_list_add(&lane->open, connection);
+    if (epoll_ctl(lane->epoll_fd, EPOLL_CTL_ADD, connection->conn.fd, &event) != 0) {
+        close_connection(lane, connection);
+        return;
+    }
+    welcome(lane, connection);
+    if (connection->linger_until_ns == 0)
+        take_frames(lane, connection); /* what came behind the HELLO */
+}
+
+static struct mr_connection *take_given(struct mr_lane *lane)
+{
+    struct mr_connection *connection;
+
+    pthread_mutex_lock(&lane->given_lock);
+    connection = lane->given.first;
+    if (connection)
+        mr_connection_list_remove(&lane->given, connection);
+    pthread_mutex_unlock(&lane->given_lock);
+    return connection;
+}
+
+static void on_wake(struct mr_lane *lane)
+{
+    struct mr_connection *connection;
+    uint64_t ignored;
+    ssize_t size = read(lane->wake_fd, &ignored, sizeof(ignored));
+
+    MR_UNUSED(size); /* nothing to read is as good */
+    while ((connection = take_given(lane)))
+        adopt(lane, connection);
+}
+
+/* Heartbeats, silence, control frames that the socket did not take. */
+static void tend(struct mr_lane *lane, struct mr_connection *connection)
+{
+    enum mr_status status = mr_conn_tick(&connection->conn, lane->now_ns);
+
+    /* It may be we who did not listen: the graph can hold the lane up. */
+    if (status == MR_ETIMEOUT && mr_conn_read(&connection->conn) == MR_OK) {
+        take_frames(lane, connection);
+        return;
+    }
+    if (!mr_status_is_error(status))
+        status = mr_conn_flush(&connection->conn);
+    if (!mr_status_is_error(status))
+        return;
+    mr_log_info("%s: %s; waiting for the sender to return", connection->conn.peer,
+                status == MR_ETIMEOUT ? "silent for 5 s" : "the connection broke");
+    close_connection(lane, connection);
+}
+
+static void tend_connections(struct mr_lane *lane)
+{
+    struct mr_connection *next;
+
+    for (struct mr_connection *at = lane->open.first; at; at = next) {
+        next = at->next;
+        if (at->linger_until_ns == 0)
+            tend(lane, at);
+        else if (!mr_connection_linger(at, lane->now_ns))
+            close_connection(lane, at);
+    }
+}
+
+static bool visit_sender(void *context, struct mr_lane_sender *sender)
+{
+    struct mr_lane *lane = context;
+
+    if (sender->connection ||
+        lane->now_ns - sender->away_ns < lane->config.source_grace_ns)
+        return true;
+    if (sender->source) {
+        end_source(lane, sender, MR_SOURCE_DIED);
+        count(&lane->config.counters->died, 1);
+    }
+    return false;
+}
+
+static void tick(struct mr_lane *lane)
+{
+    enum mr_status status = mr_graph_tick(lane->config.graph, lane->now_ns);
+
+    if (status != MR_OK && lane->status == MR_OK)
+        lane->status = status;
+    tend_connections(lane);
+    mr_senders_sweep(&lane->senders, visit_sender, lane);
+    free_ended(lane, false);
+}
+
+static bool is_over(struct mr_lane *lane)
+{
+    uint64_t stop_at_ns = mr_load_acquire(&lane->stop_at_ns); /* [T] */
+
+    return stop_at_ns != 0 && (lane->now_ns >= stop_at_ns || lane->open.count == 0);
+}
+
+static void turn(struct mr_lane *lane, uint64_t *next_tick_ns)
+{
+    struct epoll_event events[EVENTS_MAX];
+    int ready = epoll_wait(lane->epoll_fd, events, EVENTS_MAX, (int)(TICK_NS / 1000000));
+
+    lane->now_ns = mr_clock_monotonic_ns();
+    for (int i = 0; i < ready; i++) {
+        if (events[i].data.ptr)
+            on_ready(lane, events[i].data.ptr);
+    }
+    on_wake(lane); /* last: it may close connections that have an event above */
+    lane->now_ns = mr_clock_monotonic_ns();
+    if (lane->now_ns >= *next_tick_ns) {
+        tick(lane);
+        *next_tick_ns = lane->now_ns + TICK_NS;
+    }
+}
+
+static bool leave(void *context, struct mr_lane_sender *sender)
+{
+    struct mr_lane *lane = context;
+
+    if (sender->source)
+        end_source(lane, sender, MR_SOURCE_LIVE);
+    return false;
+}
+
+static void *run(void *context)
+{
+    struct mr_lane *lane = context;
+    uint64_t next_tick_ns = 0;
+
+    (void)pthread_setname_np(pthread_self(), lane->config.name);
+    lane->now_ns = mr_clock_monotonic_ns();
+    while (!is_over(lane))
+        turn(lane, &next_tick_ns);
+    while (lane->open.first)
+        close_connection(lane, lane->open.first);
+    mr_senders_sweep(&lane->senders, leave, lane);
+    (void)mr_graph_drain(lane->config.graph); /* its failure is the graph's status */
+    free_ended(lane, true);
+    mr_store_release(&lane->has_ended, true); /* [E] */
+    return NULL;
+}
+
+enum mr_status mr_lane_start(struct mr_lane *lane, const struct mr_lane_config *config,
+                             struct mr_error *error)
+{
+    struct epoll_event event = {.events = EPOLLIN};
+
+    MR_ASSERT(config->graph && config->counters);
+    memset(lane, 0, sizeof(*lane));
+    lane->config = *config;
+    mr_senders_init(&lane->senders, config->max_senders);
+    pthread_mutex_init(&lane->given_lock, NULL);
+    lane->epoll_fd = epoll_create1(EPOLL_CLOEXEC);
+    lane->wake_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+    if (lane->epoll_fd < 0 || lane->wake_fd < 0 ||
+        epoll_ctl(lane->epoll_fd, EPOLL_CTL_ADD, lane->wake_fd, &event) != 0)
+        return mr_error_set_errno(error, MR_EIO, errno, "%s: cannot start", config->name);
+    errno = pthread_create(&lane->thread, NULL, run, lane);
+    if (errno)
+        return mr_error_set_errno(error, MR_EIO, errno, "%s: no thread", config->name);
+    return MR_OK;
+}
+
+static void wake(struct mr_lane *lane)
+{
+    uint64_t one = 1;
+    ssize_t ignored = write(lane->wake_fd, &one, sizeof(one));
+
+    MR_UNUSED(ignored); /* full: it is awake */
+}
+
+void mr_lane_give(struct mr_lane *lane, struct mr_connection *connection)
+{
+    pthread_mutex_lock(&lane->given_lock);
+    mr_connection_list_add(&lane->given, connection);
+    pthread_mutex_unlock(&lane->given_lock);
+    wake(lane);
+}
+
+void mr_lane_stop(struct mr_lane *lane, uint64_t deadline_ns)
+{
+    MR_ASSERT(deadline_ns > 0);
+    mr_store_release(&lane->stop_at_ns, deadline_ns); /* [S] */
+    wake(lane);
+}
+
+bool mr_lane_has_ended(const struct mr_lane *lane)
+{
+    return mr_load_acquire(&lane->has_ended); /* [F] */
+}
+
+void mr_lane_join(struct mr_lane *lane)
+{
+    struct mr_connection *connection;
+
+    (void)pthread_join(lane->thread, NULL);
+    while ((connection = take_given(lane)))
+        mr_connection_free(connection);
+    mr_senders_fini(&lane->senders);
+    pthread_mutex_destroy(&lane->given_lock);
+    (void)close(lane->epoll_fd);
+    (void)close(lane->wake_fd);
+}

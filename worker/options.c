@@ -1,0 +1,99 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "worker/options.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#define EXIT_USAGE 2
+#define LANES_MAX 64
+
+static const struct mr_option_spec specs[] = {
+#define MR_OPTION(...) MR_OPTION_SPEC(struct mr_worker_options, __VA_ARGS__)
+#include "worker/options.def"
+#undef MR_OPTION
+};
+
+static const struct mr_option_table table = {
+    .command = "millrace worker",
+    .summary = "takes events from probes, or deltas from workers, reduces them and sends "
+               "what it gained to the next level",
+    .specs = specs,
+    .spec_count = MR_ARRAY_COUNT(specs)};
+
+static uint64_t processor_count(void)
+{
+    long count = sysconf(_SC_NPROCESSORS_ONLN);
+
+    if (count < 1)
+        return 1;
+    return count > LANES_MAX ? LANES_MAX : (uint64_t)count;
+}
+
+static enum mr_status read_listen(struct mr_worker_options *options,
+                                  struct mr_error *error)
+{
+    struct mr_endpoints endpoints;
+    struct mr_error why = MR_ERROR_NONE;
+
+    if (mr_endpoints_parse(options->listen, &endpoints, &why) != MR_OK)
+        return mr_error_set(error, MR_EUSAGE, "--listen: %s", why.text);
+    if (endpoints.count != 1)
+        return mr_error_set(error, MR_EUSAGE, "--listen: %s: give one endpoint",
+                            options->listen);
+    options->listen_at = endpoints.items[0];
+    return MR_OK;
+}
+
+static enum mr_status read_forward(struct mr_worker_options *options,
+                                   struct mr_error *error)
+{
+    struct mr_endpoints endpoints;
+    struct mr_error why = MR_ERROR_NONE;
+
+    if (!options->forward)
+        return mr_error_set(
+            error, MR_EUSAGE,
+            "--forward is needed: the endpoint of the next level, such as "
+            "tcp://127.0.0.1:7400");
+    if (mr_endpoints_parse(options->forward, &endpoints, &why) != MR_OK ||
+        mr_endpoints_resolve(&endpoints, options->addresses, &options->address_count,
+                             &why) != MR_OK)
+        return mr_error_set(error, MR_EUSAGE, "--forward: %s", why.text);
+    return MR_OK;
+}
+
+static enum mr_status check(struct mr_worker_options *options, struct mr_error *error)
+{
+    enum mr_status status = read_listen(options, error);
+
+    if (status == MR_OK)
+        status = read_forward(options, error);
+    if (status == MR_OK && *options->token_file)
+        status = mr_token_read(options->token_file, options->token, error);
+    if (status == MR_OK && options->outbox < 2 * options->max_frame)
+        status = mr_error_set(error, MR_EUSAGE,
+                              "--outbox: must be at least twice --max-frame (%" PRIu64
+                              " bytes)",
+                              options->max_frame);
+    if (options->lanes == 0)
+        options->lanes = processor_count();
+    return status;
+}
+
+int mr_worker_options_read(int argc, char **argv, struct mr_worker_options *options)
+{
+    struct mr_error error = MR_ERROR_NONE;
+    int first = 0;
+    int exit_status;
+
+    memset(options, 0, sizeof(*options));
+    exit_status = mr_options_start(&table, options, argc, argv, &first);
+    if (exit_status >= 0)
+        return exit_status;
+    if (check(options, &error) == MR_OK)
+        return -1;
+    (void)fprintf(stderr, "%s: %s\n", table.command, error.text);
+    return EXIT_USAGE;
+}

@@ -1,0 +1,300 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "worker/worker.h"
+
+#include "base/assert.h"
+#include "base/hash.h"
+#include "base/log.h"
+#include "worker/graphs.h"
+#include "worker/greeter.h"
+#include "worker/lane.h"
+#include "worker/options.h"
+#include "worker/stats.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/signalfd.h>
+#include <unistd.h>
+
+#define EXIT_USAGE 2
+#define TURN_MS 100
+#define END_TURN_MS 5
+#define EVENTS_MAX 64
+
+struct worker {
+    struct mr_worker_options options;
+    struct mr_worker_counters counters;
+    struct mr_worker_graphs *graphs;
+    struct mr_worker_stats stats;
+    struct mr_greeter greeter;
+    struct mr_lane lanes[MR_WORKER_LANES_MAX];
+    uint32_t lane_count; /* running */
+    char lane_names[MR_WORKER_LANES_MAX][16];
+    struct mr_id incarnation;
+    int epoll_fd, signal_fd;
+    uint64_t stop_at_ns; /* 0: not stopping */
+};
+
+/* By hash, so that a sender who returns meets the lane that has its state. */
+static void give_to_lane(void *context, struct mr_connection *connection)
+{
+    struct worker *worker = context;
+    uint64_t hash = mr_id_hash(connection->hello.hello.sender);
+
+    mr_lane_give(&worker->lanes[hash % worker->lane_count], connection);
+}
+
+static enum mr_status open_signals(struct worker *worker, struct mr_error *error)
+{
+    struct epoll_event event = {.events = EPOLLIN, .data = {.ptr = &worker->signal_fd}};
+    sigset_t set;
+
+    (void)sigemptyset(&set);
+    (void)sigaddset(&set, SIGTERM);
+    (void)sigaddset(&set, SIGINT);
+    (void)pthread_sigmask(SIG_BLOCK, &set, NULL);
+    (void)signal(SIGPIPE, SIG_IGN);
+    worker->epoll_fd = epoll_create1(EPOLL_CLOEXEC);
+    worker->signal_fd = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
+    if (worker->epoll_fd < 0 || worker->signal_fd < 0 ||
+        epoll_ctl(worker->epoll_fd, EPOLL_CTL_ADD, worker->signal_fd, &event) != 0)
+        return mr_error_set_errno(error, MR_EIO, errno, "cannot wait for signals");
+    return MR_OK;
+}
+
+/* Opens the port; nothing is accepted yet. */
+static enum mr_status open_port(struct worker *worker, uint16_t *port,
+                                struct mr_error *error)
+{
+    const struct mr_worker_options *options = &worker->options;
+    int fd;
+    enum mr_status status = mr_listen(&options->listen_at, *options->token != '\0',
+                                      options->insecure, &fd, port, error);
+
+    if (status != MR_OK)
+        return status;
+    worker->greeter = (struct mr_greeter){
+        .rules = {.self = worker->incarnation,
+                  .level = (uint32_t)options->level,
+                  .token = options->token,
+                  .max_frame = (uint32_t)options->max_frame,
+                  .max_connections = options->max_connections},
+        .give = give_to_lane,
+        .context = worker,
+        .listen_fd = fd,
+        .epoll_fd = worker->epoll_fd,
+        .counters = &worker->counters,
+    };
+    return MR_OK;
+}
+
+static enum mr_status start_lanes(struct worker *worker, struct mr_error *error)
+{
+    const struct mr_worker_options *options = &worker->options;
+    enum mr_status status = MR_OK;
+
+    while (status == MR_OK && worker->lane_count < options->lanes) {
+        uint32_t i = worker->lane_count;
+        struct mr_lane_config config = {
+            .graph = mr_worker_graphs_lane(worker->graphs, i),
+            .name = worker->lane_names[i],
+            .credit = options->credit,
+            .source_grace_ns = options->source_grace_ns,
+            .max_senders = (uint32_t)options->max_senders,
+            .group_by_host = options->group_by == 1,
+            .counters = &worker->counters};
+
+        (void)snprintf(worker->lane_names[i], sizeof(worker->lane_names[i]), "lane%" PRIu32,
+                       i);
+        status = mr_lane_start(&worker->lanes[i], &config, error);
+        if (status == MR_OK)
+            worker->lane_count++;
+    }
+    return status;
+}
+
+static enum mr_status announce(struct worker *worker, uint16_t port, struct mr_error *error)
+{
+    const struct mr_worker_options *options = &worker->options;
+
+    mr_log_info("level %" PRIu64 ", %" PRIu64 " lanes, listening on %s:%u, forwarding to %s",
+                options->level, options->lanes, options->listen_at.host, port,
+                options->forward);
+    if (!*options->ready_file)
+        return MR_OK;
+    return mr_worker_ready_write(options->ready_file, options->listen_at.host, port, error);
+}
+
+static enum mr_status start(struct worker *worker, struct mr_error *error)
+{
+    uint16_t port = 0;
+    enum mr_status status = mr_id_random(&worker->incarnation);
+
+    if (status != MR_OK)
+        return mr_error_set(error, status, "no random numbers");
+    status = open_signals(worker, error);
+    if (status == MR_OK)
+        status = open_port(worker, &port, error);
+    if (status == MR_OK)
+        status = mr_worker_graphs_new(&worker->options, worker->incarnation,
+                                      &worker->graphs, error);
+    if (status == MR_OK)
+        status = start_lanes(worker, error);
+    if (status == MR_OK && mr_greeter_open(&worker->greeter) != MR_OK)
+        status = mr_error_set_errno(error, MR_EIO, errno, "cannot accept connections");
+    return status == MR_OK ? announce(worker, port, error) : status;
+}
+
+static void stop_lanes(struct worker *worker, uint64_t deadline_ns)
+{
+    worker->stop_at_ns = deadline_ns;
+    for (uint32_t i = 0; i < worker->lane_count; i++)
+        mr_lane_stop(&worker->lanes[i], deadline_ns);
+}
+
+/* The first signal: no new senders, those that are here may finish. The second: now. */
+static void on_signal(struct worker *worker, uint64_t now_ns)
+{
+    struct signalfd_siginfo info;
+
+    if (read(worker->signal_fd, &info, sizeof(info)) != sizeof(info))
+        return;
+    if (worker->stop_at_ns == 0)
+        stop_lanes(worker, now_ns + worker->options.drain_timeout_ns + 1);
+    else
+        stop_lanes(worker, 1);
+}
+
+static void on_event(struct worker *worker, const struct epoll_event *event, uint64_t now_ns)
+{
+    if (event->data.ptr == &worker->signal_fd)
+        on_signal(worker, now_ns);
+    else if (event->data.ptr == &worker->greeter)
+        mr_greeter_accept(&worker->greeter, now_ns);
+    else
+        mr_greeter_ready(&worker->greeter, event->data.ptr, now_ns);
+}
+
+static void write_stats(struct worker *worker, uint64_t now_ns)
+{
+    static struct mr_log_limit limit = MR_LOG_LIMIT(MR_MINUTE_NS);
+    struct mr_error error = MR_ERROR_NONE;
+
+    if (!*worker->options.stats_file || !worker->graphs)
+        return;
+    worker->stats.graphs = mr_worker_graphs_all(worker->graphs, &worker->stats.graph_count);
+    worker->stats.link = mr_worker_graphs_link(worker->graphs);
+    if (mr_worker_stats_write(&worker->stats, worker->options.stats_file, now_ns, &error) !=
+        MR_OK)
+        (void)mr_log_limited(&limit, MR_LOG_WARN, "--stats-file: %s", error.text);
+}
+
+/* Until a signal, or until the analysis fails. */
+static enum mr_status serve(struct worker *worker, struct mr_error *error)
+{
+    uint64_t next_stats_ns = 0;
+    enum mr_status status = MR_OK;
+
+    while (status == MR_OK && worker->stop_at_ns == 0) {
+        struct epoll_event events[EVENTS_MAX];
+        int ready = epoll_wait(worker->epoll_fd, events, EVENTS_MAX, TURN_MS);
+        uint64_t now_ns = mr_clock_monotonic_ns();
+
+        for (int i = 0; i < ready; i++)
+            on_event(worker, &events[i], now_ns);
+        mr_greeter_tick(&worker->greeter, now_ns);
+        if (now_ns >= next_stats_ns) {
+            write_stats(worker, now_ns);
+            next_stats_ns = now_ns + MR_SECOND_NS;
+        }
+        status = mr_worker_graphs_status(worker->graphs, error);
+    }
+    return status;
+}
+
+/* While senders finish; a second signal ends the wait. */
+static void wait_for_lanes(struct worker *worker)
+{
+    for (uint32_t i = 0; i < worker->lane_count; i++) {
+        while (!mr_lane_has_ended(&worker->lanes[i])) {
+            struct epoll_event event;
+
+            if (epoll_wait(worker->epoll_fd, &event, 1, END_TURN_MS) > 0)
+                on_signal(worker, mr_clock_monotonic_ns());
+        }
+    }
+}
+
+static void drain(struct worker *worker)
+{
+    if (worker->stop_at_ns == 0) /* a failure, not a signal: nobody is waited for */
+        stop_lanes(worker, 1);
+    wait_for_lanes(worker);
+    for (uint32_t i = 0; i < worker->lane_count; i++)
+        mr_lane_join(&worker->lanes[i]);
+    if (worker->graphs)
+        mr_worker_graphs_drain(worker->graphs);
+}
+
+static int tell_end(struct worker *worker)
+{
+    const struct mr_forward_link *link = mr_worker_graphs_link(worker->graphs);
+    uint64_t given_up = mr_load_relaxed(&link->frames_given_up); /* final: all has ended */
+    uint64_t acked = mr_load_relaxed(&link->frames_acked);
+
+    if (given_up == 0) {
+        mr_log_info("done: %" PRIu64 " frames are in custody above", acked);
+        return EXIT_SUCCESS;
+    }
+    mr_log_error("gave up %" PRIu64 " frames that %s did not acknowledge (%" PRIu64
+                 " are in custody above)",
+                 given_up, worker->options.forward, acked);
+    return EXIT_FAILURE;
+}
+
+static int run(struct worker *worker)
+{
+    struct mr_error error = MR_ERROR_NONE;
+    enum mr_status status = start(worker, &error);
+    bool has_started = status == MR_OK;
+    int exit_status = EXIT_USAGE;
+
+    if (has_started)
+        status = serve(worker, &error);
+    if (status != MR_OK)
+        mr_log_error("%s", error.text);
+    if (worker->greeter.listen_fd > 0)
+        mr_greeter_close(&worker->greeter);
+    drain(worker);
+    if (has_started) {
+        exit_status = tell_end(worker);
+        if (status != MR_OK)
+            exit_status = EXIT_FAILURE;
+    }
+    write_stats(worker, mr_clock_monotonic_ns());
+    mr_worker_graphs_free(worker->graphs);
+    return exit_status;
+}
+
+int mr_worker_command(int argc, char **argv)
+{
+    struct worker *worker = calloc(1, sizeof(*worker));
+    int exit_status;
+
+    if (!worker)
+        return EXIT_FAILURE;
+    exit_status = mr_worker_options_read(argc, argv, &worker->options);
+    if (exit_status < 0) {
+        mr_log_init("worker", (enum mr_log_level)worker->options.log_level);
+        worker->stats = (struct mr_worker_stats){.counters = &worker->counters,
+                                                 .level = (uint32_t)worker->options.level,
+                                                 .started_ns = mr_clock_monotonic_ns()};
+        exit_status = run(worker);
+    }
+    free(worker);
+    return exit_status;
+}
