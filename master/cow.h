@@ -36,7 +36,8 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
-#include <urcu/call-rcu.h>
+#define RCU_MEMBARRIER /* the memb flavour */
+#include <urcu.h>
 
 #define MR_COW_FANOUT 32     /* of array nodes */
 #define MR_COW_MAP_FANOUT 16 /* of map nodes */

@@ -227,6 +227,7 @@ struct mr_model_window {
     struct mr_cow_head head;
     uint64_t window; /* Unix s */
     uint32_t count;
+    bool closed; /* its points went for lack of room: the store alone has it */
     struct mr_cow_array points; /* entry points, shape stats or path stats */
 };
 

@@ -1,0 +1,362 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * DELTA payloads. A payload is read twice: once to see that all of it is well formed,
+ * then to be added, so that a bad one changes nothing. Its own numbers of sites, scopes
+ * and so on are translated by the tables of indices; a refused thing takes what hangs on
+ * it along, counted.
+ */
+#include "base/assert.h"
+#include "base/clock.h"
+#include "base/hash.h"
+#include "master/model_private.h"
+#include "net/ids.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+struct apply {
+    struct mr_model *model;
+    uint32_t sender; /* index; MR_MODEL_NONE: refused */
+    uint64_t created_ns;
+};
+
+static enum mr_status check(struct mr_span payload, struct mr_error *error)
+{
+    struct mr_delta_reader reader;
+    struct mr_delta_item item;
+    enum mr_status status;
+
+    mr_delta_reader_init(&reader, payload);
+    do {
+        status = mr_delta_next(&reader, &item);
+    } while (status == MR_OK);
+    if (status != MR_END)
+        mr_error_set(error, status, "delta: %s", reader.error.text);
+    mr_delta_reader_fini(&reader);
+    return status == MR_END ? MR_OK : status;
+}
+
+static enum mr_status remember(struct mr_model_indices *indices, uint32_t index)
+{
+    if (indices->count == indices->capacity) {
+        uint32_t capacity = indices->capacity ? 2 * indices->capacity : 256;
+        uint32_t *items = realloc(indices->items, capacity * sizeof(*items));
+
+        if (!items)
+            return MR_ENOMEM;
+        indices->items = items;
+        indices->capacity = capacity;
+    }
+    indices->items[indices->count++] = index;
+    return MR_OK;
+}
+
+/* What the payload's number stands for, or MR_MODEL_NONE. */
+static uint32_t index_of(const struct mr_model_indices *indices, uint32_t number)
+{
+    return number < indices->count ? indices->items[number] : MR_MODEL_NONE;
+}
+
+/* Remembers what adding gave; refused things are remembered as MR_MODEL_NONE. */
+static enum mr_status remember_result(struct mr_model_indices *indices,
+                                      enum mr_status status, uint32_t index)
+{
+    if (status == MR_ENOMEM)
+        return status;
+    return remember(indices, status == MR_OK ? index : MR_MODEL_NONE);
+}
+
+static enum mr_status refuse(struct apply *apply, enum mr_model_table table)
+{
+    apply->model->working->refused[table]++;
+    return MR_OK;
+}
+
+static enum mr_status take_path(struct apply *apply, const struct mr_delta_item *item)
+{
+    struct mr_model *model = apply->model;
+    bool has_parent = item->parent != MR_DELTA_NONE;
+    uint32_t site = index_of(&model->sites, item->site), index = MR_MODEL_NONE;
+    uint32_t parent = has_parent ? index_of(&model->paths, item->parent) : MR_MODEL_NONE;
+    uint32_t scope = has_parent ? MR_MODEL_NONE : index_of(&model->scopes, item->scope);
+    enum mr_status status = MR_ELIMIT;
+
+    if (site != MR_MODEL_NONE && (has_parent ? parent : scope) != MR_MODEL_NONE)
+        status = mr_model_add_path(model, parent, scope, site, item->flags, &index);
+    else
+        (void)refuse(apply, MR_MODEL_PATH);
+    return remember_result(&model->paths, status, index);
+}
+
+static enum mr_status take_shape(struct apply *apply, const struct mr_delta_item *item)
+{
+    struct mr_model *model = apply->model;
+    uint32_t path = index_of(&model->paths, item->path), index = MR_MODEL_NONE;
+    const struct mr_model_path *record =
+        path == MR_MODEL_NONE ? NULL : mr_model_path(model->working, path);
+    enum mr_status status = MR_ELIMIT;
+
+    if (record && record->parent == MR_MODEL_NONE && record->entry != MR_MODEL_NONE)
+        status = mr_model_add_shape(model, record->scope, record->entry, item->id, &index);
+    else
+        (void)refuse(apply, MR_MODEL_SHAPE);
+    return remember_result(&model->shapes, status, index);
+}
+
+static enum mr_status take_path_stat(struct apply *apply, const struct mr_delta_item *item)
+{
+    uint32_t path = index_of(&apply->model->paths, item->path);
+
+    if (path == MR_MODEL_NONE)
+        return refuse(apply, MR_MODEL_PATH_STAT);
+    enum mr_status status =
+        mr_model_add_path_stats(apply->model, path, item->path_stats);
+    if (status != MR_OK)
+        return status;
+    return mr_model_add_point(apply->model, MR_SERIES_PATH, item->window,
+                              apply->created_ns / MR_SECOND_NS, path, item->path_stats);
+}
+
+static enum mr_status take_shape_stat(struct apply *apply,
+                                      const struct mr_delta_item *item)
+{
+    uint32_t shape = index_of(&apply->model->shapes, item->shape);
+
+    if (shape == MR_MODEL_NONE)
+        return refuse(apply, MR_MODEL_SHAPE_STAT);
+    enum mr_status status =
+        mr_model_add_shape_stats(apply->model, shape, item->shape_stats);
+    if (status != MR_OK)
+        return status;
+    return mr_model_add_point(apply->model, MR_SERIES_SHAPE, item->window,
+                              apply->created_ns / MR_SECOND_NS, shape,
+                              item->shape_stats);
+}
+
+static enum mr_status take_entry_stat(struct apply *apply,
+                                      const struct mr_delta_item *item)
+{
+    uint32_t path = index_of(&apply->model->paths, item->path);
+    const struct mr_model_path *record =
+        path == MR_MODEL_NONE ? NULL : mr_model_path(apply->model->working, path);
+
+    if (!record || record->parent != MR_MODEL_NONE || record->entry == MR_MODEL_NONE)
+        return refuse(apply, MR_MODEL_ENTRY);
+    uint32_t entry = record->entry;
+    enum mr_status status =
+        mr_model_add_entry_stats(apply->model, entry, item->entry_stats);
+    if (status != MR_OK)
+        return status;
+    return mr_model_add_point(apply->model, MR_SERIES_ENTRY, item->window,
+                              apply->created_ns / MR_SECOND_NS, entry,
+                              item->entry_stats);
+}
+
+/* Finds the record of a pair of numbers, or appends a fresh one of `size` bytes. */
+static enum mr_status edit_pair(struct mr_model *model, enum mr_model_table table,
+                                struct mr_id key, size_t size, void **record)
+{
+    uint32_t index = mr_cow_map_find(&model->working->ids[table], key);
+
+    if (index == MR_MODEL_NONE) {
+        enum mr_status status = mr_model_room(model, table);
+
+        if (status == MR_OK)
+            status = mr_model_append(model, table, &key, mr_model_record_new(table, size),
+                                     &index);
+        if (status != MR_OK)
+            return status;
+    }
+    *record = mr_model_edit(model, table, index);
+    return *record ? MR_OK : MR_ENOMEM;
+}
+
+enum mr_status mr_model_add_stream(struct mr_model *model, uint32_t source,
+                                   uint32_t stream, const struct mr_ledger_entry *entry)
+{
+    void *record;
+    enum mr_status status =
+        edit_pair(model, MR_MODEL_STREAM, (struct mr_id){source, stream},
+                  sizeof(struct mr_model_stream), &record);
+
+    if (status != MR_OK)
+        return status;
+    struct mr_model_stream *row = record;
+    row->source = source;
+    row->stream = stream;
+    mr_ledger_entry_merge(&row->entry, entry);
+    return MR_OK;
+}
+
+static enum mr_status take_ledger(struct apply *apply, const struct mr_delta_item *item)
+{
+    uint32_t source = index_of(&apply->model->sources, item->source);
+
+    if (source == MR_MODEL_NONE)
+        return refuse(apply, MR_MODEL_STREAM);
+    return mr_model_add_stream(apply->model, source, item->stream, item->ledger);
+}
+
+enum mr_status mr_model_add_counter(struct mr_model *model, const char *name,
+                                    uint64_t value)
+{
+    void *record;
+    enum mr_status status =
+        edit_pair(model, MR_MODEL_COUNTER, mr_hash128(mr_span_of_text(name)),
+                  sizeof(struct mr_model_counter), &record);
+
+    if (status != MR_OK)
+        return status;
+    struct mr_model_counter *counter = record;
+    counter->value += value;
+    strncpy(counter->name, name, sizeof(counter->name) - 1);
+    return MR_OK;
+}
+
+static enum mr_status take_open(struct apply *apply, const struct mr_delta_item *item)
+{
+    uint32_t path = index_of(&apply->model->paths, item->path);
+    void *record;
+
+    if (path == MR_MODEL_NONE || apply->sender == MR_MODEL_NONE)
+        return refuse(apply, MR_MODEL_OPEN);
+    enum mr_status status =
+        edit_pair(apply->model, MR_MODEL_OPEN, (struct mr_id){apply->sender, path},
+                  sizeof(struct mr_model_open), &record);
+    if (status != MR_OK)
+        return status;
+    struct mr_model_open *open = record;
+    open->sender = apply->sender;
+    open->path = path;
+    open->created_ns = apply->created_ns;
+    open->oldest_ns = item->oldest_ns;
+    open->count = item->count;
+    return MR_OK;
+}
+
+static enum mr_status take_head(struct apply *apply, const struct mr_delta_item *item)
+{
+    apply->created_ns = item->created_ns;
+    if (apply->sender == MR_MODEL_NONE)
+        return MR_OK;
+    struct mr_model_sender *sender =
+        mr_model_edit(apply->model, MR_MODEL_SENDER, apply->sender);
+    if (!sender)
+        return MR_ENOMEM;
+    sender->level = item->level;
+    sender->created_ns = item->created_ns;
+    return MR_OK;
+}
+
+static enum mr_status take_id(struct apply *apply, const struct mr_delta_item *item)
+{
+    struct mr_model *model = apply->model;
+    uint32_t index = MR_MODEL_NONE;
+    enum mr_status status;
+
+    switch (item->tag) {
+    case MR_DELTA_SITE:
+        status = mr_model_add_site(model, item->id, &index);
+        return remember_result(&model->sites, status, index);
+    case MR_DELTA_SCOPE:
+        status = mr_model_add_scope(model, item->id, &index);
+        return remember_result(&model->scopes, status, index);
+    default:
+        status = mr_model_add_source(model, item->id, &index);
+        return remember_result(&model->sources, status, index);
+    }
+}
+
+static enum mr_status take(struct apply *apply, const struct mr_delta_item *item)
+{
+    switch (item->tag) {
+    case MR_DELTA_HEAD:
+        return take_head(apply, item);
+    case MR_DELTA_SITE:
+    case MR_DELTA_SCOPE:
+    case MR_DELTA_SOURCE:
+        return take_id(apply, item);
+    case MR_DELTA_PATH:
+        return take_path(apply, item);
+    case MR_DELTA_PATH_STAT:
+        return take_path_stat(apply, item);
+    case MR_DELTA_SHAPE:
+        return take_shape(apply, item);
+    case MR_DELTA_SHAPE_STAT:
+        return take_shape_stat(apply, item);
+    case MR_DELTA_ENTRY_STAT:
+        return take_entry_stat(apply, item);
+    case MR_DELTA_LEDGER:
+        return take_ledger(apply, item);
+    case MR_DELTA_OPEN:
+        return take_open(apply, item);
+    case MR_DELTA_COUNTER:
+        return mr_model_add_counter(apply->model, item->name, item->value);
+    }
+    return MR_OK;
+}
+
+static enum mr_status find_sender(struct mr_model *model, struct mr_id id,
+                                  uint32_t *index)
+{
+    void *record;
+    enum mr_status status = edit_pair(model, MR_MODEL_SENDER, id,
+                                      sizeof(struct mr_model_sender), &record);
+
+    *index = MR_MODEL_NONE;
+    if (status != MR_OK)
+        return status == MR_ELIMIT ? MR_OK : status;
+    struct mr_model_sender *sender = record;
+    sender->id = id;
+    sender->deltas++;
+    *index = mr_cow_map_find(&model->working->ids[MR_MODEL_SENDER], id);
+    return MR_OK;
+}
+
+static void forget_indices(struct mr_model *model)
+{
+    model->sites.count = 0;
+    model->scopes.count = 0;
+    model->sources.count = 0;
+    model->paths.count = 0;
+    model->shapes.count = 0;
+}
+
+enum mr_status mr_model_apply_delta(struct mr_model *model, struct mr_id sender,
+                                    struct mr_span payload, struct mr_error *error)
+{
+    struct apply apply = {.model = model};
+    struct mr_delta_reader reader;
+    struct mr_delta_item item;
+    enum mr_status status = check(payload, error);
+
+    if (status == MR_OK)
+        status = find_sender(model, sender, &apply.sender);
+    if (status != MR_OK)
+        return status;
+    forget_indices(model);
+    mr_delta_reader_init(&reader, payload);
+    while ((status = mr_delta_next(&reader, &item)) == MR_OK) {
+        status = take(&apply, &item);
+        if (status != MR_OK && status != MR_ELIMIT)
+            break;
+    }
+    model->working->skipped_items += reader.unknown;
+    model->working->deltas++;
+    mr_delta_reader_fini(&reader);
+    return status == MR_END ? MR_OK : status;
+}
+
+enum mr_status mr_model_apply(struct mr_model *model, struct mr_id sender, uint8_t type,
+                              struct mr_span payload, struct mr_error *error)
+{
+    switch (type) {
+    case MR_FRAME_DICT:
+        return mr_model_apply_dict(model, payload, error);
+    case MR_FRAME_DELTA:
+        return mr_model_apply_delta(model, sender, payload, error);
+    default:
+        return mr_error_set(error, MR_EFORMAT, "a frame of type %u is not for a master",
+                            (unsigned)type);
+    }
+}

@@ -1,0 +1,418 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Reading a store: tables in the order in which they refer to each other, each row
+ * through the same functions that a delta goes through, so indices come out as they were
+ * and sums that are kept beside (per site, totals) come out by themselves. What the file
+ * says is not trusted: an index that is not there is damage, with the table's name.
+ */
+#include "base/compiler.h"
+#include "master/store_private.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+struct load {
+    struct mr_model *model;
+    struct mr_sql sql;
+    struct mr_error *error;
+    struct mr_path_stats path_stats; /* scratch with a histogram, as the one below */
+    struct mr_shape_stats shape_stats;
+    uint64_t from[MR_SERIES_COUNT]; /* first window that is still in the ring */
+};
+
+static uint32_t count_of(const struct load *load, enum mr_model_table table)
+{
+    return mr_model_count(load->model->working, table);
+}
+
+/* The text of `text` if the row's index came out as `index`; else the store is damaged. */
+static enum mr_status expect_index(enum mr_status status, uint32_t index, uint32_t got)
+{
+    if (status == MR_OK && index != got)
+        return MR_EFORMAT;
+    return status;
+}
+
+static enum mr_status load_site(struct load *load)
+{
+    struct mr_sql *sql = &load->sql;
+    uint32_t index = mr_sql_get_index(sql), got = count_of(load, MR_MODEL_SITE);
+    struct mr_dict_site site = {.id = mr_sql_get_id(sql)};
+    bool known = mr_sql_get_u64(sql);
+
+    site.type = mr_sql_get_u64(sql) ? MR_SITE_SPAN : MR_SITE_FUNCTION;
+    site.quality = (enum mr_site_quality)mr_sql_get_index(sql);
+    site.module = mr_sql_get_text(sql);
+    site.build_id = mr_sql_get_blob(sql);
+    site.offset = mr_sql_get_u64(sql);
+    site.name = mr_sql_get_text(sql);
+    site.file = mr_sql_get_text(sql);
+    site.line = mr_sql_get_index(sql);
+    enum mr_status status = known ? mr_model_put_site(load->model, &site)
+                                  : mr_model_add_site(load->model, site.id, &got);
+    return expect_index(status, index, got);
+}
+
+static enum mr_status load_scope(struct load *load)
+{
+    struct mr_sql *sql = &load->sql;
+    uint32_t index = mr_sql_get_index(sql), got = count_of(load, MR_MODEL_SCOPE);
+    struct mr_dict_scope scope = {.id = mr_sql_get_id(sql)};
+    bool known = mr_sql_get_u64(sql);
+
+    scope.app = mr_sql_get_text(sql);
+    scope.version = mr_sql_get_text(sql);
+    scope.host = mr_sql_get_text(sql);
+    enum mr_status status = known ? mr_model_put_scope(load->model, &scope)
+                                  : mr_model_add_scope(load->model, scope.id, &got);
+    return expect_index(status, index, got);
+}
+
+static enum mr_status load_source(struct load *load)
+{
+    struct mr_sql *sql = &load->sql;
+    uint32_t index = mr_sql_get_index(sql), got = count_of(load, MR_MODEL_SOURCE);
+    struct mr_dict_source source = {.id = mr_sql_get_id(sql)};
+    bool known = mr_sql_get_u64(sql);
+    const struct mr_model_scope *scope =
+        mr_model_scope(load->model->working, mr_sql_get_index(sql));
+
+    if (scope)
+        source.scope = scope->id;
+    source.worker = mr_sql_get_id(sql);
+    source.host = mr_sql_get_text(sql);
+    source.pid = (uint32_t)mr_sql_get_u64(sql);
+    source.app = mr_sql_get_text(sql);
+    source.version = mr_sql_get_text(sql);
+    source.exe = mr_sql_get_text(sql);
+    source.start_ns = mr_sql_get_u64(sql);
+    source.end_ns = mr_sql_get_u64(sql);
+    source.clock = (enum mr_clock_kind)mr_sql_get_index(sql);
+    source.state = (enum mr_source_state)mr_sql_get_index(sql);
+    source.policy = (enum mr_policy)mr_sql_get_index(sql);
+    if (source.clock > MR_CLOCK_MONOTONIC || source.state > MR_SOURCE_DIED ||
+        source.policy > MR_POLICY_OVERWRITE)
+        return MR_EFORMAT;
+    enum mr_status status = known ? mr_model_put_source(load->model, &source)
+                                  : mr_model_add_source(load->model, source.id, &got);
+    return expect_index(status, index, got);
+}
+
+static enum mr_status load_stream(struct load *load)
+{
+    struct mr_sql *sql = &load->sql;
+    uint32_t index = mr_sql_get_index(sql), source = mr_sql_get_index(sql);
+    uint32_t stream = (uint32_t)mr_sql_get_u64(sql);
+    struct mr_ledger_entry entry = {.last = mr_sql_get_u64(sql)};
+
+    entry.reduced = mr_sql_get_u64(sql);
+    entry.held = (int64_t)mr_sql_get_u64(sql);
+    for (uint32_t reason = 1; reason < MR_LOSS_REASON_COUNT; reason++)
+        entry.lost[reason] = mr_sql_get_u64(sql);
+    uint32_t got = count_of(load, MR_MODEL_STREAM);
+    if (source >= count_of(load, MR_MODEL_SOURCE))
+        return MR_EFORMAT;
+    return expect_index(mr_model_add_stream(load->model, source, stream, &entry), index,
+                        got);
+}
+
+static enum mr_status load_path(struct load *load)
+{
+    struct mr_sql *sql = &load->sql;
+    uint32_t index = mr_sql_get_index(sql), got;
+
+    mr_sql_get_id(sql); /* made again from the ids above it */
+    uint32_t parent = mr_sql_get_index(sql), scope = mr_sql_get_index(sql);
+    uint32_t site = mr_sql_get_index(sql), flags = (uint32_t)mr_sql_get_u64(sql);
+    if ((parent != MR_MODEL_NONE && parent >= index) ||
+        scope >= count_of(load, MR_MODEL_SCOPE) || site >= count_of(load, MR_MODEL_SITE))
+        return MR_EFORMAT;
+    enum mr_status status =
+        mr_model_add_path(load->model, parent, scope, site, flags, &got);
+    return expect_index(status, index, got);
+}
+
+static void get_times(struct mr_sql *sql, struct mr_times *times)
+{
+    times->sum = mr_sql_get_u64(sql);
+    times->min = mr_sql_get_u64(sql);
+    times->max = mr_sql_get_u64(sql);
+}
+
+static enum mr_status get_histogram(struct mr_sql *sql, struct mr_histogram *h)
+{
+    struct mr_span bytes = mr_sql_get_blob(sql);
+
+    return mr_histogram_get(h, &bytes);
+}
+
+static enum mr_status get_path_stats(struct load *load)
+{
+    struct mr_path_stats *stats = &load->path_stats;
+
+    stats->ok = mr_sql_get_u64(&load->sql);
+    stats->failed = mr_sql_get_u64(&load->sql);
+    stats->incomplete = mr_sql_get_u64(&load->sql);
+    get_times(&load->sql, &stats->self);
+    get_times(&load->sql, &stats->total);
+    return get_histogram(&load->sql, &stats->histogram);
+}
+
+static enum mr_status load_path_total(struct load *load)
+{
+    uint32_t path = mr_sql_get_index(&load->sql);
+    enum mr_status status = get_path_stats(load);
+
+    if (status != MR_OK || path >= count_of(load, MR_MODEL_PATH))
+        return MR_EFORMAT;
+    return mr_model_add_path_stats(load->model, path, &load->path_stats);
+}
+
+static enum mr_status load_path_point(struct load *load)
+{
+    uint64_t window = mr_sql_get_u64(&load->sql);
+    uint32_t path = mr_sql_get_index(&load->sql);
+    enum mr_status status = get_path_stats(load);
+
+    if (status != MR_OK || path >= count_of(load, MR_MODEL_PATH))
+        return MR_EFORMAT;
+    return mr_model_add_point(load->model, MR_SERIES_PATH, window, 0, path,
+                              &load->path_stats);
+}
+
+static void get_entry_stats(struct mr_sql *sql, struct mr_entry_stats *stats)
+{
+    for (uint32_t i = 0; i < MR_COVERAGE_COUNT; i++) {
+        stats->traces[i] = mr_sql_get_u64(sql);
+        stats->calls[i] = mr_sql_get_u64(sql);
+        stats->time_ns[i] = mr_sql_get_u64(sql);
+    }
+}
+
+static enum mr_status load_entry(struct load *load)
+{
+    uint32_t index = mr_sql_get_index(&load->sql), path = mr_sql_get_index(&load->sql);
+    const struct mr_model_entry *entry = mr_model_entry(load->model->working, index);
+    struct mr_entry_stats stats;
+
+    if (!entry || entry->path != path)
+        return MR_EFORMAT;
+    get_entry_stats(&load->sql, &stats);
+    return mr_model_add_entry_stats(load->model, index, &stats);
+}
+
+static enum mr_status load_entry_point(struct load *load)
+{
+    uint64_t window = mr_sql_get_u64(&load->sql);
+    uint32_t entry = mr_sql_get_index(&load->sql);
+    struct mr_entry_stats stats;
+
+    if (entry >= count_of(load, MR_MODEL_ENTRY))
+        return MR_EFORMAT;
+    get_entry_stats(&load->sql, &stats);
+    return mr_model_add_point(load->model, MR_SERIES_ENTRY, window, 0, entry, &stats);
+}
+
+static enum mr_status load_node(struct load *load)
+{
+    struct mr_sql *sql = &load->sql;
+    uint32_t index = mr_sql_get_index(sql), got = count_of(load, MR_MODEL_NODE);
+    struct mr_dict_node node = {.id = mr_sql_get_id(sql)};
+    const struct mr_model_site *site =
+        mr_model_site(load->model->working, mr_sql_get_index(sql));
+
+    node.exactness = (enum mr_exactness)mr_sql_get_index(sql);
+    node.children = mr_sql_get_blob(sql);
+    if (!site || node.exactness > MR_EXACTNESS_SET)
+        return MR_EFORMAT;
+    node.site = site->id;
+    return expect_index(mr_model_put_node(load->model, &node), index, got);
+}
+
+static enum mr_status load_shape(struct load *load)
+{
+    uint32_t index = mr_sql_get_index(&load->sql), got;
+    struct mr_id node = mr_sql_get_id(&load->sql);
+    const struct mr_model_entry *entry;
+    uint32_t at = mr_sql_get_index(&load->sql);
+
+    entry = mr_model_entry(load->model->working, at);
+    if (!entry)
+        return MR_EFORMAT;
+    uint32_t scope = mr_model_path(load->model->working, entry->path)->scope;
+    return expect_index(mr_model_add_shape(load->model, scope, at, node, &got), index, got);
+}
+
+static enum mr_status get_shape_stats(struct load *load)
+{
+    struct mr_shape_stats *stats = &load->shape_stats;
+
+    stats->ok = mr_sql_get_u64(&load->sql);
+    stats->failed = mr_sql_get_u64(&load->sql);
+    stats->calls = mr_sql_get_u64(&load->sql);
+    stats->folded = mr_sql_get_u64(&load->sql);
+    stats->first_ns = mr_sql_get_u64(&load->sql);
+    stats->last_ns = mr_sql_get_u64(&load->sql);
+    get_times(&load->sql, &stats->time);
+    return get_histogram(&load->sql, &stats->histogram);
+}
+
+static enum mr_status load_shape_total(struct load *load)
+{
+    uint32_t shape = mr_sql_get_index(&load->sql);
+    enum mr_status status = get_shape_stats(load);
+
+    if (status != MR_OK || shape >= count_of(load, MR_MODEL_SHAPE))
+        return MR_EFORMAT;
+    return mr_model_add_shape_stats(load->model, shape, &load->shape_stats);
+}
+
+static enum mr_status load_shape_point(struct load *load)
+{
+    uint64_t window = mr_sql_get_u64(&load->sql);
+    uint32_t shape = mr_sql_get_index(&load->sql);
+    enum mr_status status = get_shape_stats(load);
+
+    if (status != MR_OK || shape >= count_of(load, MR_MODEL_SHAPE))
+        return MR_EFORMAT;
+    return mr_model_add_point(load->model, MR_SERIES_SHAPE, window, 0, shape,
+                              &load->shape_stats);
+}
+
+static enum mr_status load_outer(struct load *load)
+{
+    const struct mr_model_root *root = load->model->working;
+    uint32_t index = mr_sql_get_index(&load->sql), got = count_of(load, MR_MODEL_OUTER);
+    const struct mr_model_scope *scope = mr_model_scope(root, mr_sql_get_index(&load->sql));
+    const struct mr_model_site *site = mr_model_site(root, mr_sql_get_index(&load->sql));
+
+    if (!scope || !site)
+        return MR_EFORMAT;
+    const struct mr_dict_outer outer = {.scope = scope->id,
+                                        .site = site->id,
+                                        .why = (uint32_t)mr_sql_get_u64(&load->sql)};
+    return expect_index(mr_model_put_outer(load->model, &outer), index, got);
+}
+
+static enum mr_status load_counter(struct load *load)
+{
+    mr_sql_get_index(&load->sql);
+    const char *name = mr_sql_get_text(&load->sql);
+    if (!name[0] || strlen(name) >= MR_DELTA_COUNTER_NAME_MAX)
+        return MR_EFORMAT;
+    return mr_model_add_counter(load->model, name, mr_sql_get_u64(&load->sql));
+}
+
+static const struct {
+    const char *name;
+    enum mr_status (*row)(struct load *load);
+    const char *key; /* NULL: idx */
+} tables[] = {
+    {"scope", load_scope, NULL},
+    {"site", load_site, NULL},
+    {"source", load_source, NULL},
+    {"stream", load_stream, NULL},
+    {"path", load_path, NULL},
+    {"path_total", load_path_total, "path"},
+    {"entry", load_entry, NULL},
+    {"node", load_node, NULL},
+    {"shape", load_shape, NULL},
+    {"shape_total", load_shape_total, "shape"},
+    {"outer_frame", load_outer, NULL},
+    {"counter", load_counter, NULL},
+};
+
+static const struct {
+    const char *name;
+    enum mr_status (*row)(struct load *load);
+    enum mr_model_series series;
+} windows[] = {
+    {"entry_stat", load_entry_point, MR_SERIES_ENTRY},
+    {"shape_stat", load_shape_point, MR_SERIES_SHAPE},
+    {"path_stat", load_path_point, MR_SERIES_PATH},
+};
+
+static enum mr_status load_rows(struct load *load, sqlite3 *db, const char *query,
+                                const char *name,
+                                enum mr_status (*row)(struct load *load))
+{
+    uint64_t rows = 0;
+    enum mr_status status = mr_sql_prepare(db, query, &load->sql, load->error);
+
+    while (status == MR_OK && (status = mr_sql_row(&load->sql, load->error)) == MR_OK) {
+        status = row(load);
+        rows++;
+    }
+    mr_sql_finish(&load->sql);
+    if (status == MR_END)
+        return MR_OK;
+    if (status == MR_ELIMIT)
+        return mr_error_set(load->error, status,
+                            "table %s: the store holds more than this master's limits "
+                            "allow: raise --max-... ",
+                            name);
+    return mr_error_set(load->error, status,
+                        "table %s, row %" PRIu64 ": the store is damaged", name, rows);
+}
+
+/* Only windows that the ring still has are read: the newest one and those before it. */
+static enum mr_status load_series(struct load *load, sqlite3 *db, size_t at)
+{
+    char query[256];
+    enum mr_model_series series = windows[at].series;
+    uint64_t span_s =
+        (uint64_t)mr_model_series_seconds(series) * mr_model_series_windows(series);
+
+    snprintf(query, sizeof(query),
+             "SELECT * FROM %s WHERE window > (SELECT coalesce(max(window), 0) FROM %s)"
+             " - %" PRIu64 " ORDER BY window, 2",
+             windows[at].name, windows[at].name, span_s);
+    return load_rows(load, db, query, windows[at].name, windows[at].row);
+}
+
+enum mr_status mr_store_load_tables(sqlite3 *db, struct mr_model *model,
+                                    struct mr_error *error)
+{
+    struct load load = {.model = model, .error = error};
+    enum mr_status status = MR_OK;
+
+    load.path_stats.histogram = MR_HISTOGRAM_EMPTY;
+    load.shape_stats.histogram = MR_HISTOGRAM_EMPTY;
+    for (size_t i = 0; i < MR_ARRAY_COUNT(tables) && status == MR_OK; i++) {
+        char query[96];
+
+        snprintf(query, sizeof(query), "SELECT * FROM %s ORDER BY %s", tables[i].name,
+                 tables[i].key ? tables[i].key : "idx");
+        status = load_rows(&load, db, query, tables[i].name, tables[i].row);
+    }
+    for (size_t i = 0; i < MR_ARRAY_COUNT(windows) && status == MR_OK; i++)
+        status = load_series(&load, db, i);
+    mr_histogram_fini(&load.path_stats.histogram);
+    mr_histogram_fini(&load.shape_stats.histogram);
+    return status;
+}
+
+enum mr_status mr_store_load_journal(sqlite3 *db, struct mr_model *model, uint64_t *last,
+                                     uint64_t *bytes, struct mr_error *error)
+{
+    struct mr_sql sql;
+    enum mr_status status = mr_sql_prepare(
+        db, "SELECT number, sender, type, bytes FROM journal ORDER BY number", &sql, error);
+
+    while (status == MR_OK && (status = mr_sql_row(&sql, error)) == MR_OK) {
+        uint64_t number = mr_sql_get_u64(&sql);
+        struct mr_id sender = mr_sql_get_id(&sql);
+        uint64_t type = mr_sql_get_u64(&sql);
+        struct mr_span payload = mr_sql_get_blob(&sql);
+
+        status = mr_model_apply(model, sender, (uint8_t)type, payload, error);
+        if (status != MR_OK)
+            mr_error_set(error, status, "journal row %" PRIu64 " is damaged", number);
+        *last = number;
+        *bytes += payload.size;
+        mr_model_set_journal(model, number);
+    }
+    mr_sql_finish(&sql);
+    return status == MR_END ? MR_OK : status;
+}
