@@ -1,0 +1,271 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The dictionary that goes before the chunks that need it: modules, streams, named
+ * sites, times, losses without a stream (docs/FORMAT.md section 5).
+ *
+ * field         written by  read by  access
+ * is_scanned    helper, us  both     acquire load [C] of 1, release store [F] of 0
+ * ready_count   any thread  we       acquire load [C], pairs with [P] in named.c
+ * ring.state    its thread  we       acquire load [C], pairs with [O] in pool.c
+ * name_version  its thread  we       acquire load [C], pairs with [P] in thread.c
+ */
+#include "probe/writer.h"
+
+#include "base/clock.h"
+
+#include <string.h>
+
+static bool dict_open(struct mr_writer *writer)
+{
+    uint8_t *payload = mr_writer_reserve(writer);
+
+    if (!payload)
+        return false;
+    mr_dict_writer_init(&writer->dict, payload, MR_WRITER_FRAME);
+    writer->is_dict_open = true;
+    return true;
+}
+
+static void dict_close(struct mr_writer *writer)
+{
+    size_t size = writer->is_dict_open ? mr_dict_writer_finish(&writer->dict) : 0;
+
+    writer->is_dict_open = false;
+    if (size > 0)
+        mr_writer_commit(writer, MR_FRAME_DICT, size, 0);
+}
+
+/* False: the outbox is full, and the item is to be put again. */
+static bool put(struct mr_writer *writer, const struct mr_dict_item *item)
+{
+    if (!writer->is_dict_open && !dict_open(writer))
+        return false;
+    if (mr_dict_put(&writer->dict, item) == MR_OK)
+        return true;
+    dict_close(writer);
+    return dict_open(writer) && mr_dict_put(&writer->dict, item) == MR_OK;
+}
+
+static bool is_same(const struct mr_module *a, const struct mr_module *b)
+{
+    return a->address == b->address && a->size == b->size &&
+           strcmp(a->path, b->path) == 0;
+}
+
+static struct mr_module *find(struct mr_module_table *table,
+                              const struct mr_module *module)
+{
+    for (uint32_t i = 0; i < table->count; i++)
+        if (is_same(&table->items[i], module))
+            return &table->items[i];
+    return NULL;
+}
+
+static bool put_gone(struct mr_writer *writer, const struct mr_module *module)
+{
+    struct mr_dict_item item = {
+        .kind = MR_DICT_MODULE_GONE,
+        .module_gone = {.epoch = writer->epoch, .module = module->number}};
+
+    return put(writer, &item);
+}
+
+/* Takes over what the helper found: keeps numbers, gives new ones, tells what is gone. */
+static bool take_scan(struct mr_writer *writer)
+{
+    struct mr_module_table *scanned = &writer->probe->scanned;
+    bool is_told = true;
+
+    if (!mr_load_acquire(&writer->probe->is_scanned)) /* [C] */
+        return true;
+    writer->epoch++;
+    for (uint32_t i = 0; i < writer->modules.count; i++)
+        if (!find(scanned, &writer->modules.items[i]))
+            is_told = put_gone(writer, &writer->modules.items[i]) && is_told;
+    for (uint32_t i = 0; i < scanned->count; i++) {
+        struct mr_module *known = find(&writer->modules, &scanned->items[i]);
+
+        scanned->items[i].number = known ? known->number : writer->next_module++;
+    }
+    writer->modules.count = scanned->count;
+    memcpy(writer->modules.items, scanned->items,
+           scanned->count * sizeof(scanned->items[0]));
+    writer->are_modules_announced = false;
+    mr_store_release(&writer->probe->is_scanned, 0); /* [F] */
+    return is_told;
+}
+
+static bool put_module(struct mr_writer *writer, const struct mr_module *module)
+{
+    struct mr_dict_item item = {
+        .kind = MR_DICT_MODULE,
+        .module = {.epoch = writer->epoch,
+                   .module = module->number,
+                   .site_base = module->site_base,
+                   .size = module->sites,
+                   .flags = module->is_executable ? MR_MODULE_EXECUTABLE : 0,
+                   .address = module->address,
+                   .bias = module->bias,
+                   .build_id = mr_span_of(module->build_id, module->build_id_size),
+                   .path = module->path}};
+
+    return put(writer, &item);
+}
+
+static bool put_modules(struct mr_writer *writer)
+{
+    if (!take_scan(writer))
+        return false;
+    if (writer->are_modules_announced)
+        return true;
+    for (uint32_t i = 0; i < writer->modules.count; i++)
+        if (!put_module(writer, &writer->modules.items[i]))
+            return false;
+    writer->are_modules_announced = true;
+    return true;
+}
+
+static bool put_named_entry(struct mr_writer *writer, uint32_t index,
+                            struct mr_named_entry *entry)
+{
+    struct mr_dict_item item = {.kind = MR_DICT_NAMED_SITE,
+                                .named_site = {.site = MR_SITE_FIRST_NAMED + index,
+                                               .line = entry->line,
+                                               .flags = entry->flags,
+                                               .name = entry->name,
+                                               .file = entry->file}};
+
+    if (!put(writer, &item))
+        return false;
+    entry->is_announced = 1;
+    writer->named_announced++;
+    return true;
+}
+
+/* Entries become ready in any order; named_first is behind the ones told without a gap. */
+static bool put_named(struct mr_writer *writer)
+{
+    struct mr_named *named = &writer->probe->named;
+    uint32_t count = mr_named_count(named);
+
+    if (!mr_announce_is_stale(writer))
+        return true;
+    for (uint32_t i = writer->named_first; i < count; i++) {
+        struct mr_named_entry *entry = mr_named_at(named, i);
+
+        if (entry && !entry->is_announced && !put_named_entry(writer, i, entry))
+            return false;
+        if (entry && i == writer->named_first)
+            writer->named_first++;
+    }
+    return true;
+}
+
+static bool put_stream(struct mr_writer *writer, struct mr_ring *ring)
+{
+    uint32_t version = mr_load_acquire(&ring->name_version); /* [C] */
+    char name[MR_RING_NAME_SIZE];
+    struct mr_dict_item item = {
+        .kind = MR_DICT_STREAM,
+        .stream = {.stream = ring->stream,
+                   .tid = ring->tid,
+                   .start_site =
+                       ring->start_address
+                           ? mr_windows_site(&writer->probe->windows, ring->start_address)
+                           : 0,
+                   .name = name}};
+
+    /* Relaxed: bytes of a newer name may be among them; its version comes again. */
+    for (size_t i = 0; i < sizeof(name); i++)
+        name[i] = mr_load_relaxed(&ring->name[i]);
+    name[sizeof(name) - 1] = '\0';
+    if (!put(writer, &item))
+        return false;
+    ring->announced_name = version;
+    ring->is_announced = true;
+    return true;
+}
+
+static bool put_streams(struct mr_writer *writer)
+{
+    struct mr_ring *ring = mr_load_acquire(&writer->probe->pool.rings);
+
+    for (; ring; ring = ring->next) {
+        uint32_t state = mr_load_acquire(&ring->state); /* [C] */
+
+        if (state != MR_RING_OWNED && state != MR_RING_CLOSED)
+            continue;
+        if (ring->is_announced &&
+            ring->announced_name == mr_load_relaxed(&ring->name_version))
+            continue;
+        if (!put_stream(writer, ring))
+            return false;
+    }
+    return true;
+}
+
+/* Cumulative, so whoever reads it takes the last. */
+static bool put_source_losses(struct mr_writer *writer)
+{
+    for (uint32_t reason = 0; reason < MR_LOSS_REASON_COUNT; reason++) {
+        uint64_t events = mr_probe_source_lost(writer->probe, reason);
+        struct mr_dict_item item = {.kind = MR_DICT_SOURCE_LOSS,
+                                    .source_loss = {.reason = reason, .events = events}};
+
+        if (events == writer->source_lost[reason])
+            continue;
+        if (!put(writer, &item))
+            return false;
+        writer->source_lost[reason] = events;
+    }
+    return true;
+}
+
+/* While connected only: without a receiver they would fill the outbox. */
+static bool put_sync(struct mr_writer *writer, uint64_t now_ns)
+{
+    struct mr_clock_sample sample;
+    struct mr_dict_item item = {.kind = MR_DICT_SYNC};
+
+    if (now_ns < writer->sync_at_ns || writer->sender.state != MR_SENDER_OPEN)
+        return true;
+    mr_clock_sample(&sample);
+    item.sync = (struct mr_dict_sync){.ticks = sample.real_ticks,
+                                      .realtime_ns = sample.real_ns,
+                                      .error_ticks = sample.error_ticks};
+    if (!put(writer, &item))
+        return false;
+    writer->sync_at_ns = now_ns + MR_SECOND_NS;
+    return true;
+}
+
+bool mr_announce_is_stale(const struct mr_writer *writer)
+{
+    /* [C] pairs with [P] in mr_named_add(). */
+    return mr_load_acquire(&writer->probe->named.ready_count) != writer->named_announced;
+}
+
+bool mr_announce(struct mr_writer *writer, uint64_t now_ns)
+{
+    bool is_done = put_modules(writer) && put_named(writer) && put_streams(writer) &&
+                   put_source_losses(writer) && put_sync(writer, now_ns);
+
+    dict_close(writer);
+    return is_done;
+}
+
+void mr_announce_again(struct mr_writer *writer)
+{
+    struct mr_ring *ring = mr_load_acquire(&writer->probe->pool.rings);
+    uint32_t count = mr_named_count(&writer->probe->named);
+
+    for (; ring; ring = ring->next)
+        ring->is_announced = false;
+    for (uint32_t i = 0; i < count; i++)
+        writer->probe->named.entries[i].is_announced = 0;
+    writer->named_announced = 0;
+    writer->named_first = 0;
+    writer->are_modules_announced = false;
+    memset(writer->source_lost, 0, sizeof(writer->source_lost));
+    writer->sync_at_ns = 0;
+}

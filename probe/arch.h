@@ -1,0 +1,32 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What differs between processors on the path of an event; the only file of the probe
+ * that does. Everything here is async-signal-safe and touches no floating-point state.
+ */
+#ifndef MR_PROBE_ARCH_H
+#define MR_PROBE_ARCH_H
+
+#include "base/clock.h"
+#include "base/compiler.h"
+
+#include <stdint.h>
+
+/*
+ * Takes the next number: one instruction, so that a signal handler of the same thread
+ * gets either this number or the next one, never the same. `cursor` belongs to the
+ * calling thread, so no bus lock is needed. A plain `cursor++` compiles to load and
+ * store on some compilers, with room for a handler in between.
+ */
+static MR_ALWAYS_INLINE MR_NO_INSTRUMENT uint64_t mr_arch_reserve(uint64_t *cursor)
+{
+#if defined(__x86_64__)
+    uint64_t index = 1;
+
+    __asm__ volatile("xaddq %0, %1" : "+r"(index), "+m"(*cursor) : : "cc");
+    return index;
+#else
+    return __atomic_fetch_add(cursor, 1, __ATOMIC_RELAXED);
+#endif
+}
+
+#endif

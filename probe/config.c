@@ -1,0 +1,224 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "probe/config.h"
+
+#include "base/options.h"
+
+#include <ctype.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <strings.h>
+#include <unistd.h>
+
+struct options {
+#define MR_OPTION MR_OPTION_FIELD
+#include "probe/options.def"
+#undef MR_OPTION
+};
+
+static const struct mr_option_spec specs[] = {
+#define MR_OPTION(...) MR_OPTION_SPEC(struct options, __VA_ARGS__)
+#include "probe/options.def"
+#undef MR_OPTION
+};
+
+static const struct mr_option_table table = {
+    .command = "millrace probe",
+    .summary = "what a traced program reads from its environment",
+    .specs = specs,
+    .spec_count = MR_ARRAY_COUNT(specs),
+};
+
+static const char *variable(char *const *env, const char *name)
+{
+    size_t size = strlen(name);
+
+    for (; env && *env; env++)
+        if (strncmp(*env, name, size) == 0 && (*env)[size] == '=')
+            return *env + size + 1;
+    return "";
+}
+
+static bool is_true(const char *text)
+{
+    return strcmp(text, "1") == 0 || strcasecmp(text, "true") == 0 ||
+           strcasecmp(text, "yes") == 0 || strcasecmp(text, "on") == 0;
+}
+
+bool mr_config_is_wanted(char *const *env)
+{
+    return variable(env, "MILLRACE_ENDPOINT")[0] != '\0' &&
+           !is_true(variable(env, "MILLRACE_DISABLED")) &&
+           !is_true(variable(env, "OTEL_SDK_DISABLED"));
+}
+
+static void copy_text(char *out, size_t capacity, const char *text)
+{
+    size_t size = strnlen(text, capacity - 1);
+
+    memcpy(out, text, size);
+    out[size] = '\0';
+}
+
+static int hex_digit(char c)
+{
+    if (c >= '0' && c <= '9')
+        return c - '0';
+    if (c >= 'a' && c <= 'f')
+        return c - 'a' + 10;
+    return c >= 'A' && c <= 'F' ? c - 'A' + 10 : -1;
+}
+
+/* Percent-decodes in place (W3C Baggage, which OpenTelemetry refers to) and trims. */
+static char *decode(char *text)
+{
+    char *out = text, *end = text + strlen(text);
+
+    while (end > text && isspace((unsigned char)end[-1]))
+        *--end = '\0';
+    while (isspace((unsigned char)*text))
+        text++;
+    out = text;
+    for (char *in = text; *in; in++) {
+        int high = *in == '%' ? hex_digit(in[1]) : -1;
+        int low = high >= 0 ? hex_digit(in[2]) : -1;
+
+        *out++ = low > 0 || high > 0 ? (char)(high << 4 | low) : *in;
+        in += low > 0 || high > 0 ? 2 : 0;
+    }
+    *out = '\0';
+    return text;
+}
+
+static enum mr_status bad_attributes(const char *text, struct mr_error *error)
+{
+    return mr_error_set(error, MR_EUSAGE,
+                        "OTEL_RESOURCE_ATTRIBUTES=%.100s: expected KEY=VALUE,... with at "
+                        "most %d attributes and %d bytes",
+                        text, MR_ATTRIBUTES_MAX, MR_CONFIG_ATTRIBUTES_SIZE - 1);
+}
+
+static enum mr_status parse_attributes(const char *text, struct mr_config *config,
+                                       struct mr_error *error)
+{
+    char *rest = config->attribute_text, *item;
+
+    if (strlen(text) >= MR_CONFIG_ATTRIBUTES_SIZE)
+        return bad_attributes(text, error);
+    copy_text(config->attribute_text, MR_CONFIG_ATTRIBUTES_SIZE, text);
+    while ((item = strsep(&rest, ",")) != NULL) {
+        char *value = strchr(item, '=');
+
+        if (item[strspn(item, " \t")] == '\0')
+            continue;
+        if (!value || value == item || config->attribute_count == MR_ATTRIBUTES_MAX)
+            return bad_attributes(text, error);
+        *value++ = '\0';
+        config->attributes[config->attribute_count++] =
+            (struct mr_attribute){.key = decode(item), .value = decode(value)};
+    }
+    return MR_OK;
+}
+
+static const char *attribute(const struct mr_config *config, const char *key)
+{
+    for (uint32_t i = 0; i < config->attribute_count; i++)
+        if (strcmp(config->attributes[i].key, key) == 0)
+            return config->attributes[i].value;
+    return "";
+}
+
+static const char *base_name(const char *path)
+{
+    const char *slash = strrchr(path, '/');
+
+    return slash ? slash + 1 : path;
+}
+
+static void set_names(const struct options *options, const char *exe,
+                      struct mr_config *config)
+{
+    const char *candidates[] = {options->app, options->service_name,
+                                attribute(config, "service.name"), base_name(exe),
+                                "unknown"};
+    size_t i = 0;
+
+    while (!candidates[i] || candidates[i][0] == '\0')
+        i++;
+    copy_text(config->app, sizeof(config->app), candidates[i]);
+    copy_text(config->version, sizeof(config->version),
+              attribute(config, "service.version"));
+}
+
+static enum mr_status read_token(const char *path, struct mr_config *config,
+                                 struct mr_error *error)
+{
+    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    ssize_t size = fd < 0 ? -1 : read(fd, config->token, sizeof(config->token));
+    int failure = errno;
+
+    if (fd >= 0)
+        (void)close(fd);
+    if (size < 0)
+        return mr_error_set_errno(error, MR_EIO, failure, "MILLRACE_TOKEN_FILE=%s", path);
+    if (size == (ssize_t)sizeof(config->token))
+        return mr_error_set(error, MR_EUSAGE,
+                            "MILLRACE_TOKEN_FILE=%s: a token has at most %d bytes", path,
+                            MR_CONFIG_TOKEN_SIZE - 1);
+    config->token[size] = '\0';
+    config->token[strcspn(config->token, "\r\n")] = '\0';
+    return MR_OK;
+}
+
+static uint64_t round_up_to_power(uint64_t bytes)
+{
+    uint64_t power = MR_RING_BYTES_MIN;
+
+    while (power < bytes)
+        power *= 2;
+    return power;
+}
+
+static enum mr_status check(const struct options *options, struct mr_config *config,
+                            struct mr_error *error)
+{
+    enum mr_status status =
+        mr_endpoints_parse(options->endpoint, &config->endpoints, NULL);
+
+    if (status != MR_OK)
+        return mr_error_set(error, MR_EUSAGE,
+                            "MILLRACE_ENDPOINT=%.100s: expected tcp://host:port, several "
+                            "with commas",
+                            options->endpoint);
+    if (options->attributes)
+        status = parse_attributes(options->attributes, config, error);
+    if (status == MR_OK && options->token_file && options->token_file[0])
+        status = read_token(options->token_file, config, error);
+    return status;
+}
+
+enum mr_status mr_config_parse(char *const *env, const char *exe,
+                               struct mr_config *config, struct mr_error *error)
+{
+    char name[] = "millrace", *argv[] = {name, NULL};
+    struct options options;
+    enum mr_options_action action;
+    enum mr_status status;
+    int first;
+
+    memset(config, 0, sizeof(*config));
+    status = mr_options_parse(&table, &options, 1, argv, env, &first, &action, error);
+    if (status != MR_OK)
+        return status;
+    status = check(&options, config, error);
+    if (status != MR_OK)
+        return status;
+    config->policy = options.policy ? MR_POLICY_BLOCK : MR_POLICY_DROP;
+    config->block_timeout_ns = options.block_timeout_ns;
+    config->ring_bytes = round_up_to_power(options.ring_bytes);
+    config->memory_bytes = options.memory_bytes;
+    config->exit_timeout_ns = options.exit_timeout_ns;
+    set_names(&options, exe, config);
+    return MR_OK;
+}

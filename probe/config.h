@@ -1,0 +1,49 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The probe's configuration: read from the environment once, copied (programs overwrite
+ * their environment), then constant. The table is probe/options.def.
+ *
+ *     if (mr_config_is_wanted(environ) &&
+ *         mr_config_parse(environ, "/usr/bin/prog", &config, &error) == MR_OK) ...
+ *
+ * One thread, before tracing starts. mr_config_is_wanted() allocates nothing and makes
+ * no system call.
+ */
+#ifndef MR_PROBE_CONFIG_H
+#define MR_PROBE_CONFIG_H
+
+#include "net/control.h"
+#include "net/endpoint.h"
+
+#define MR_RING_BYTES_MIN UINT64_C(4096)
+#define MR_CONFIG_TEXT_SIZE 256
+#define MR_CONFIG_ATTRIBUTES_SIZE 4096
+#define MR_CONFIG_TOKEN_SIZE 1024
+
+struct mr_config {
+    struct mr_endpoints endpoints;
+    enum mr_policy policy;
+    uint64_t block_timeout_ns;
+    uint64_t ring_bytes; /* a power of two */
+    uint64_t memory_bytes;
+    uint64_t exit_timeout_ns;
+    char app[MR_CONFIG_TEXT_SIZE];
+    char version[MR_CONFIG_TEXT_SIZE]; /* attribute service.version, or "" */
+    char token[MR_CONFIG_TOKEN_SIZE];
+    uint32_t attribute_count;
+    struct mr_attribute attributes[MR_ATTRIBUTES_MAX]; /* point into the next */
+    char attribute_text[MR_CONFIG_ATTRIBUTES_SIZE];
+};
+
+/* Tracing was asked for and not turned off. */
+bool mr_config_is_wanted(char *const *env);
+
+/*
+ * MR_OK, or MR_EUSAGE / MR_EIO with the variable, its value and what is allowed. `exe`
+ * is the executable's path, for the name. `config` stays where it is: it points into
+ * itself.
+ */
+enum mr_status mr_config_parse(char *const *env, const char *exe,
+                               struct mr_config *config, struct mr_error *error);
+
+#endif

@@ -1,0 +1,384 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * field      written by  read by  access
+ * words[]    owner       writer   acquire load [S], pairs with [W] in probe/ring.h
+ * tail       writer      owner    release store [T], pairs with [R] in probe/ring.c
+ * state      both        writer   acquire load [C], pairs with [D] in mr_ring_detach()
+ * pending[]  owner       writer   relaxed, after [C]
+ * Progress: wait-free. Checked by: tests/unit/probe/test_drain.c, tests/race/test_ring.c
+ */
+#include "probe/drain.h"
+
+#include "net/chunk.h"
+
+#include <string.h>
+
+#define WORD_BYTES sizeof(uint64_t)
+#define LOSS_WORDS 3
+/* How far behind an unwritten word a written one is looked for. */
+#define HOLE_REACH 16
+/* Of a word: zero exactly where the site is below MR_SITE_FIRST_NAMED. */
+#define SITE_HIGH_MASK (UINT64_C(0x3fff0000) << MR_WORD_SITE_SHIFT)
+
+void mr_drain_begin(struct mr_drain_frame *frame, uint8_t *out, size_t capacity)
+{
+    frame->out = out;
+    frame->capacity = capacity;
+    frame->size = 0;
+    frame->staged = NULL;
+    memset(&frame->totals, 0, sizeof(frame->totals));
+}
+
+/*
+ * The hot loop: copies words while their lap bit is `lap`; how many. Bit 63 of *special
+ * is set if one of them might begin a record that is no plain event.
+ */
+static size_t copy_run(const _Atomic uint64_t *words, size_t count, uint64_t lap,
+                       uint8_t *out, uint64_t *special)
+{
+    uint64_t seen = 0;
+    size_t i;
+
+    for (i = 0; i < count; i++) {
+        uint64_t word = mr_load_acquire(&words[i]); /* [S] */
+
+        if ((word ^ lap) & MR_WORD_LAP)
+            break;
+        memcpy(out + i * WORD_BYTES, &word, WORD_BYTES);
+        seen |= (word & SITE_HIGH_MASK) - 1;
+    }
+    *special |= seen;
+    return i;
+}
+
+static uint64_t lap_of(const struct mr_ring *ring, uint64_t index)
+{
+    return (index & ring->capacity) ? 0 : MR_WORD_LAP;
+}
+
+static size_t copy_words(const struct mr_ring *ring, uint64_t from, size_t max,
+                         uint8_t *out, uint64_t *special)
+{
+    size_t slot = from & (ring->capacity - 1), first = ring->capacity - slot, count;
+
+    if (first > max)
+        first = max;
+    count = copy_run(ring->words + slot, first, lap_of(ring, from), out, special);
+    if (count == first && max > first) {
+        if (max > ring->capacity)
+            max = ring->capacity;
+        count += copy_run(ring->words, max - first, lap_of(ring, from + first),
+                          out + first * WORD_BYTES, special);
+    }
+    return count;
+}
+
+static uint64_t word_at(const uint8_t *body, size_t index)
+{
+    uint64_t word;
+
+    memcpy(&word, body + index * WORD_BYTES, WORD_BYTES);
+    return word;
+}
+
+/* Full time of a word: within 2^31 ticks of the last sync, as the owner sees to it. */
+static void set_ticks(struct mr_ring_place *place, uint64_t word)
+{
+    int32_t step = (int32_t)((uint32_t)word - (uint32_t)place->sync_ticks);
+    uint64_t ticks = place->sync_ticks + (uint64_t)(int64_t)step;
+
+    if (ticks > place->ticks) /* an inversion does not turn the stream back */
+        place->ticks = ticks;
+}
+
+static uint64_t events_of(uint32_t kind)
+{
+    static const uint8_t counts[] = {
+#define X(number, name, words, event) [number] = (event),
+        MR_RECORD_KINDS(X)
+#undef X
+    };
+
+    return kind < MR_ARRAY_COUNT(counts) ? counts[kind] : 0;
+}
+
+static void account_loss(struct mr_ring_place *place, struct mr_drain_totals *totals,
+                         uint64_t payload)
+{
+    uint64_t events = payload & ((UINT64_C(1) << 48) - 1);
+    uint32_t reason = (payload >> 48) & 0xff;
+
+    place->next_event += events;
+    place->lost += events;
+    if (reason < MR_LOSS_REASON_COUNT)
+        totals->lost[reason] += events;
+}
+
+/* One record that is no plain event, at `index`; its words. */
+static size_t account_record(const uint8_t *body, size_t index,
+                             struct mr_ring_place *place, struct mr_drain_totals *totals)
+{
+    uint64_t word = word_at(body, index);
+    uint32_t site = mr_word_site(word), kind = site & 0xff;
+    size_t words = 1 + (site >> 8 & 0xff);
+
+    if (kind == MR_RECORD_SYNC) {
+        place->sync_ticks = word_at(body, index + 1) & MR_WORD_PAYLOAD_MASK;
+        word = place->sync_ticks;
+    } else if (kind == MR_RECORD_LOSS) {
+        account_loss(place, totals, word_at(body, index + 1));
+    } else {
+        place->next_event += events_of(kind);
+        totals->events += events_of(kind);
+    }
+    set_ticks(place, word);
+    return words;
+}
+
+/* Accounts for `count` words; how many of them are whole records. */
+static size_t account(const uint8_t *body, size_t count, struct mr_ring_place *place,
+                      struct mr_drain_totals *totals)
+{
+    size_t index = 0;
+
+    while (index < count) {
+        uint64_t word = word_at(body, index);
+        uint32_t site = mr_word_site(word);
+
+        if (site >= MR_SITE_FIRST_NAMED) {
+            place->next_event++;
+            totals->events++;
+            set_ticks(place, word);
+            index++;
+        } else if (index + 1 + (site >> 8 & 0xff) <= count) {
+            index += account_record(body, index, place, totals);
+        } else {
+            break;
+        }
+    }
+    return index;
+}
+
+static size_t account_plain(const uint8_t *body, size_t count,
+                            struct mr_ring_place *place, struct mr_drain_totals *totals)
+{
+    place->next_event += count;
+    totals->events += count;
+    set_ticks(place, word_at(body, count - 1));
+    return count;
+}
+
+static struct mr_chunk chunk_at(const struct mr_ring *ring, uint32_t epoch)
+{
+    const struct mr_ring_place *place = &ring->staged;
+
+    return (struct mr_chunk){.encoding = MR_CHUNK_WORDS,
+                             .flags = place->is_first ? MR_CHUNK_FIRST : 0,
+                             .stream = ring->stream,
+                             .epoch = epoch,
+                             .first_event = place->next_event,
+                             .lost = place->lost,
+                             .ticks = place->ticks};
+}
+
+static uint8_t *chunk_body(const struct mr_drain_frame *frame)
+{
+    return frame->out + frame->size + MR_CHUNK_HEADER_SIZE;
+}
+
+static size_t room_words(const struct mr_drain_frame *frame)
+{
+    if (frame->capacity - frame->size < MR_DRAIN_ROOM_MIN)
+        return 0;
+    return (frame->capacity - frame->size - MR_CHUNK_HEADER_SIZE) / WORD_BYTES;
+}
+
+/* Closes the chunk of `count` words that stand at chunk_body(). */
+static void put_chunk(struct mr_drain_frame *frame, struct mr_ring *ring,
+                      struct mr_chunk *chunk, size_t count)
+{
+    chunk->events = ring->staged.next_event - chunk->first_event;
+    chunk->records = (uint32_t)count;
+    chunk->body = mr_span_of(chunk_body(frame), count * WORD_BYTES);
+    mr_chunk_put_header(chunk, frame->out + frame->size);
+    frame->size += MR_CHUNK_HEADER_SIZE + chunk->body.size;
+    ring->staged.is_first = false;
+}
+
+static bool put_words(struct mr_drain_frame *frame, struct mr_ring *ring, uint32_t epoch)
+{
+    struct mr_chunk chunk = chunk_at(ring, epoch);
+    uint64_t special = 0;
+    size_t count = copy_words(ring, ring->staged.tail, room_words(frame),
+                              chunk_body(frame), &special);
+
+    if (count == 0)
+        return false;
+    if (special & MR_WORD_LAP)
+        count = account(chunk_body(frame), count, &ring->staged, &frame->totals);
+    else
+        count = account_plain(chunk_body(frame), count, &ring->staged, &frame->totals);
+    if (count == 0)
+        return false;
+    ring->staged.tail += count;
+    put_chunk(frame, ring, &chunk, count);
+    return true;
+}
+
+static size_t put_loss(struct mr_drain_frame *frame, struct mr_ring *ring, size_t index,
+                       uint64_t loss, uint64_t nesting)
+{
+    uint64_t words[LOSS_WORDS] = {
+        mr_word_record(MR_RECORD_LOSS, LOSS_WORDS - 1, 0, ring->staged.ticks), loss,
+        nesting};
+
+    memcpy(chunk_body(frame) + index * WORD_BYTES, words, sizeof(words));
+    account_loss(&ring->staged, &frame->totals, loss);
+    return index + LOSS_WORDS;
+}
+
+/* A chunk with what the owner lost since its last loss record. */
+static void put_last(struct mr_drain_frame *frame, struct mr_ring *ring, uint32_t epoch,
+                     uint8_t flags)
+{
+    struct mr_chunk chunk = chunk_at(ring, epoch);
+    uint64_t nesting = mr_load_relaxed(&ring->nesting);
+    size_t count = 0;
+
+    chunk.flags |= flags;
+    for (uint32_t reason = 0; reason < MR_LOSS_REASON_COUNT; reason++) {
+        uint64_t events = mr_load_relaxed(&ring->pending[reason]);
+
+        if (events == 0)
+            continue;
+        count = put_loss(frame, ring, count, events | (uint64_t)reason << 48, nesting);
+        nesting = 0;
+    }
+    put_chunk(frame, ring, &chunk, count);
+    ring->staged.is_last = true;
+}
+
+static bool is_written(const struct mr_ring *ring, uint64_t index)
+{
+    /* Relaxed: only whether it is there; it is read again in its turn. */
+    uint64_t word = mr_load_relaxed(&ring->words[index & (ring->capacity - 1)]);
+
+    return ((word ^ lap_of(ring, index)) & MR_WORD_LAP) == 0;
+}
+
+/*
+ * A word behind which others were written, and which is not written itself, belongs to
+ * an event that a signal handler interrupted. It comes when the handler returns, and
+ * never if the handler left by longjmp or ended the thread.
+ */
+static bool is_abandoned(struct mr_ring *ring, bool is_closed, uint64_t now_ns)
+{
+    uint64_t tail = ring->staged.tail;
+    bool is_hole = is_closed && tail < mr_load_relaxed(&ring->end);
+
+    if (is_hole)
+        return true;
+    for (uint64_t i = 1; i <= HOLE_REACH && !is_hole; i++)
+        is_hole = is_written(ring, tail + i);
+    if (!is_hole)
+        ring->hole_polls = 0;
+    else if (ring->hole_polls++ == 0)
+        ring->hole_since_ns = now_ns;
+    return ring->hole_polls > MR_DRAIN_HOLE_POLLS &&
+           now_ns - ring->hole_since_ns > MR_DRAIN_HOLE_NS;
+}
+
+static void put_hole(struct mr_drain_frame *frame, struct mr_ring *ring, uint32_t epoch)
+{
+    struct mr_chunk chunk = chunk_at(ring, epoch);
+    size_t count = put_loss(frame, ring, 0, 1 | (uint64_t)MR_LOSS_NESTED << 48, 0);
+
+    ring->staged.tail++;
+    ring->hole_polls = 0;
+    put_chunk(frame, ring, &chunk, count);
+}
+
+static bool stage(struct mr_drain_frame *frame, struct mr_ring *ring, bool has_changed)
+{
+    if (has_changed && !ring->is_staged) {
+        ring->staged_next = frame->staged;
+        frame->staged = ring;
+        ring->is_staged = true;
+    }
+    return has_changed;
+}
+
+static void open_place(struct mr_ring *ring)
+{
+    ring->staged = ring->done;
+    if (ring->staged.is_first && ring->staged.ticks == 0) {
+        ring->staged.ticks = ring->start_ticks;
+        ring->staged.sync_ticks = ring->start_ticks;
+    }
+}
+
+bool mr_drain_ring(struct mr_drain_frame *frame, struct mr_ring *ring, uint32_t epoch,
+                   uint64_t now_ns)
+{
+    bool is_closed = mr_load_acquire(&ring->state) == MR_RING_CLOSED; /* [C] */
+    bool has_changed = false;
+
+    if (ring->is_staged || room_words(frame) == 0)
+        return false;
+    open_place(ring);
+    while (room_words(frame) > 0) {
+        if (put_words(frame, ring, epoch))
+            has_changed = true;
+        else if (is_abandoned(ring, is_closed, now_ns)) {
+            put_hole(frame, ring, epoch);
+            has_changed = true;
+        } else {
+            break;
+        }
+        if (!is_closed)
+            break;
+    }
+    if (is_closed && ring->staged.tail == mr_load_relaxed(&ring->end) &&
+        room_words(frame) > 0) {
+        put_last(frame, ring, epoch, MR_CHUNK_LAST);
+        has_changed = true;
+    }
+    return stage(frame, ring, has_changed);
+}
+
+bool mr_drain_source_end(struct mr_drain_frame *frame, struct mr_ring *ring,
+                         uint32_t epoch)
+{
+    if (ring->is_staged || room_words(frame) == 0)
+        return false;
+    open_place(ring);
+    put_last(frame, ring, epoch, MR_CHUNK_SOURCE_END);
+    return stage(frame, ring, true);
+}
+
+void mr_drain_commit(struct mr_drain_frame *frame, struct mr_pool *pool)
+{
+    struct mr_ring *ring = frame->staged, *next;
+
+    for (; ring; ring = next) {
+        bool is_closed = mr_load_relaxed(&ring->state) == MR_RING_CLOSED;
+
+        next = ring->staged_next;
+        ring->is_staged = false;
+        ring->done = ring->staged;
+        /* [T] pairs with [R] in grant(), probe/ring.c. */
+        mr_store_release(&ring->tail, ring->done.tail);
+        if (ring->done.is_last && is_closed)
+            mr_pool_give(pool, ring);
+    }
+    frame->staged = NULL;
+}
+
+void mr_drain_abort(struct mr_drain_frame *frame)
+{
+    struct mr_ring *ring = frame->staged;
+
+    for (; ring; ring = ring->staged_next)
+        ring->is_staged = false;
+    frame->staged = NULL;
+}

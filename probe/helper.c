@@ -1,0 +1,129 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The helper thread: what may allocate or take the loader's lock, and so must not be
+ * done by the writer: looking for modules that came or went, resolving names of hosts.
+ * Nobody ever waits for it.
+ *
+ * field                 written by        read by        access
+ * addresses, _count     helper            writer         before has_addresses [P]
+ * has_addresses         helper            writer         release store [P], acquire [C]
+ * scanned               helper, writer    both           the helper's while is_scanned
+ *                                                        is 0: [F]-[C], [P]-[C]
+ * is_scanning           helper            forking thread sequentially consistent with
+ * is_forking            forking thread    helper         each other (Dekker)
+ * Invariant: a process is not copied while the helper holds the loader's lock, or the
+ * child would find it locked for ever; but for a fork by who holds that lock itself,
+ * which goes on after FORK_WAIT_NS.
+ */
+#include "probe/registry.h"
+
+#include "base/clock.h"
+#include "probe/futex.h"
+
+#include <signal.h>
+#include <sys/prctl.h>
+
+#define SCAN_NS (100 * MR_MILLISECOND_NS)
+#define RESOLVE_NS MR_SECOND_NS
+#define FORK_WAIT_NS (100 * MR_MILLISECOND_NS)
+#define FORK_SLEEP_NS (20 * MR_MICROSECOND_NS)
+
+static bool enter_loader(struct mr_probe *probe)
+{
+    mr_store_seq_cst(&probe->is_scanning, 1);
+    if (!mr_load_seq_cst(&probe->is_forking))
+        return true;
+    mr_store_seq_cst(&probe->is_scanning, 0);
+    return false;
+}
+
+static void leave_loader(struct mr_probe *probe)
+{
+    mr_store_seq_cst(&probe->is_scanning, 0);
+}
+
+void mr_helper_before_fork(struct mr_probe *probe)
+{
+    uint64_t deadline_ns = mr_clock_monotonic_ns() + FORK_WAIT_NS;
+
+    mr_store_seq_cst(&probe->is_forking, 1);
+    while (mr_load_seq_cst(&probe->is_scanning) && mr_clock_monotonic_ns() < deadline_ns)
+        mr_sleep_ns(FORK_SLEEP_NS);
+}
+
+void mr_helper_after_fork(struct mr_probe *probe, bool is_child)
+{
+    if (is_child)
+        mr_store_seq_cst(&probe->is_scanning, 0);
+    mr_store_seq_cst(&probe->is_forking, 0);
+}
+
+static void scan(struct mr_probe *probe)
+{
+    uint64_t now;
+
+    if (mr_load_acquire(&probe->is_scanned) || !enter_loader(probe)) /* [C] */
+        return;
+    now = mr_modules_generation();
+    if (now != probe->generation) {
+        mr_modules_scan(&probe->scanned);
+        mr_modules_number(&probe->scanned, &probe->windows);
+        probe->generation = now;
+        mr_store_release(&probe->is_scanned, 1); /* [P] */
+    }
+    leave_loader(probe);
+}
+
+/* getaddrinfo() may load modules of libc: it too is kept apart from forks. */
+static void resolve(struct mr_probe *probe)
+{
+    struct mr_error error = MR_ERROR_NONE;
+
+    if (!enter_loader(probe))
+        return;
+    if (mr_endpoints_resolve(&probe->config.endpoints, probe->addresses,
+                             &probe->address_count, &error) == MR_OK)
+        mr_store_release(&probe->has_addresses, 1); /* [P] */
+    leave_loader(probe);
+}
+
+static void *helper_main(void *argument)
+{
+    struct mr_probe *probe = argument;
+    uint64_t resolve_at_ns = 0;
+
+    mr_thread_self.flags = MR_THREAD_OWN;
+    (void)prctl(PR_SET_NAME, "millrace-names");
+    while (!mr_load_acquire(&probe->stop_wanted)) {
+        uint64_t now_ns = mr_clock_monotonic_ns();
+
+        if (!mr_load_relaxed(&probe->has_addresses) && now_ns >= resolve_at_ns) {
+            resolve(probe);
+            resolve_at_ns = now_ns + RESOLVE_NS;
+        }
+        scan(probe);
+        mr_futex_wait(&probe->stop_wanted, 0, SCAN_NS);
+    }
+    return NULL;
+}
+
+enum mr_status mr_helper_start(struct mr_probe *probe)
+{
+    return mr_own_thread(probe, helper_main);
+}
+
+enum mr_status mr_own_thread(struct mr_probe *probe, void *(*start)(void *))
+{
+    uint64_t mask = mr_signals_block();
+    pthread_attr_t attributes;
+    pthread_t thread;
+    int failure = pthread_attr_init(&attributes);
+
+    if (failure == 0) {
+        (void)pthread_attr_setdetachstate(&attributes, PTHREAD_CREATE_DETACHED);
+        failure = mr_real_pthread_create(&thread, &attributes, start, probe);
+        (void)pthread_attr_destroy(&attributes);
+    }
+    mr_signals_restore(mask);
+    return failure == 0 ? MR_OK : MR_ENOMEM;
+}

@@ -1,0 +1,169 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * millrace, the probe: what a program may call. C11 or C++11, alone; link with
+ * `pkg-config --libs millrace`.
+ *
+ * Nothing happens unless the environment names a receiver (MILLRACE_ENDPOINT); then
+ * every span, and every function compiled with `pkg-config --cflags millrace`, is
+ * recorded. All functions may be called from any thread and from signal handlers, unless
+ * it says otherwise; none changes errno.
+ *
+ *     #include <millrace/probe.h>
+ *
+ *     int serve(struct request *request)
+ *     {
+ *         MR_SPAN("serve");               // until the end of this block, however it ends
+ *         return answer(request);
+ *     }
+ *
+ * Limits: 65,535 different spans per process; names to 127 bytes.
+ */
+#ifndef MILLRACE_PROBE_H
+#define MILLRACE_PROBE_H
+
+#include <stdint.h>
+
+#if defined(__cplusplus)
+extern "C" {
+#endif
+
+/* Of a span site. */
+#define MR_SPAN_ROOT 1u  /* each call begins a call tree of its own */
+#define MR_SPAN_OUTER 2u /* a loop or the like: call trees begin below it */
+
+/*
+ * A place that is measured. Static, zero but for its first four members; `id` is the
+ * library's.
+ */
+struct mr_span_site {
+    const char *name;
+    const char *file;
+    uint32_t line;
+    uint32_t flags; /* MR_SPAN_... */
+    uint32_t id;
+};
+
+#define MR_SPAN_SITE_INIT(name_, flags_)                                                 \
+    {                                                                                    \
+        (name_), __FILE__, (uint32_t)__LINE__, (flags_), 0                               \
+    }
+
+/* Not 0 while calls are recorded. Only to be read. */
+extern unsigned char mr_probe_active;
+
+/* The parts of the inline functions below that a recording program runs. */
+void mr_probe_enter(struct mr_span_site *site);
+void mr_probe_exit(struct mr_span_site *site);
+
+#define MR_PROBE_INLINE_                                                                 \
+    static inline __attribute__((always_inline, unused, no_instrument_function))
+
+/* Begins a span. It ends with mr_span_exit() of the same site on the same thread. */
+MR_PROBE_INLINE_ void mr_span_enter(struct mr_span_site *site)
+{
+    if (__builtin_expect(__atomic_load_n(&mr_probe_active, __ATOMIC_RELAXED), 0))
+        mr_probe_enter(site);
+}
+
+MR_PROBE_INLINE_ void mr_span_exit(struct mr_span_site *site)
+{
+    if (__builtin_expect(__atomic_load_n(&mr_probe_active, __ATOMIC_RELAXED), 0))
+        mr_probe_exit(site);
+}
+
+/* Records calls now: MILLRACE_ENDPOINT is set and usable, the program has not ended. */
+MR_PROBE_INLINE_ int mr_probe_enabled(void)
+{
+    return __atomic_load_n(&mr_probe_active, __ATOMIC_RELAXED);
+}
+
+/*
+ * Names the calling thread in what is shown, at most 63 bytes. The thread's name in the
+ * system, as it was at its first event, is the default. Not in signal handlers.
+ */
+void mr_thread_name(const char *name);
+
+/*
+ * Waits until all that was recorded before the call is in a receiver's custody. 0, or -1
+ * after `timeout_ms` or when nothing is being recorded. Not in signal handlers.
+ */
+int mr_probe_flush(uint32_t timeout_ms);
+
+/*
+ * What became of the events of this process so far. Exact when the threads rest and
+ * mr_probe_flush() has returned 0: then every call of a hook or span function is in
+ * events_written or in one of the losses.
+ */
+struct mr_probe_stats {
+    uint64_t events_written; /* handed to the sender */
+    uint64_t events_acked;   /* of these, in a receiver's custody */
+    uint64_t lost_ring_full; /* policy drop */
+    uint64_t lost_block_timeout;
+    uint64_t lost_budget; /* threads without a ring: MILLRACE_MEMORY */
+    uint64_t lost_nested; /* in a signal handler inside the probe's slow path */
+    uint64_t lost_exit;   /* after the end of their thread */
+};
+
+/* 0, or -1 when nothing is being recorded (all are 0 then). Not in signal handlers. */
+int mr_probe_stats(struct mr_probe_stats *stats);
+
+/* What the compiler calls for functions built with -finstrument-functions. */
+void __cyg_profile_func_enter(void *function, void *call_site);
+void __cyg_profile_func_exit(void *function, void *call_site);
+
+#define MR_PROBE_JOIN2_(a_, b_) a_##b_
+#define MR_PROBE_JOIN_(a_, b_) MR_PROBE_JOIN2_(a_, b_)
+
+#if defined(__cplusplus)
+} /* extern "C" */
+
+struct mr_span_guard_ {
+    struct mr_span_site *site;
+
+    __attribute__((always_inline, no_instrument_function)) explicit mr_span_guard_(
+        struct mr_span_site *site_)
+        : site(site_)
+    {
+        mr_span_enter(site);
+    }
+    __attribute__((always_inline, no_instrument_function)) ~mr_span_guard_()
+    {
+        mr_span_exit(site);
+    }
+    mr_span_guard_(const mr_span_guard_ &) = delete;
+    mr_span_guard_ &operator=(const mr_span_guard_ &) = delete;
+};
+
+#define MR_SPAN_FLAGS(name_, flags_)                                                     \
+    static struct mr_span_site MR_PROBE_JOIN_(mr_span_site_, __LINE__) =                 \
+        MR_SPAN_SITE_INIT(name_, flags_);                                                \
+    mr_span_guard_ MR_PROBE_JOIN_(mr_span_guard_,                                        \
+                                  __LINE__)(&MR_PROBE_JOIN_(mr_span_site_, __LINE__))
+#else
+MR_PROBE_INLINE_ struct mr_span_site *mr_span_begin_(struct mr_span_site *site)
+{
+    mr_span_enter(site);
+    return site;
+}
+
+MR_PROBE_INLINE_ void mr_span_end_(struct mr_span_site **site)
+{
+    mr_span_exit(*site);
+}
+
+#define MR_SPAN_FLAGS(name_, flags_)                                                     \
+    static struct mr_span_site MR_PROBE_JOIN_(mr_span_site_, __LINE__) =                 \
+        MR_SPAN_SITE_INIT(name_, flags_);                                                \
+    struct mr_span_site *MR_PROBE_JOIN_(mr_span_, __LINE__)                              \
+        __attribute__((cleanup(mr_span_end_), unused)) =                                 \
+            mr_span_begin_(&MR_PROBE_JOIN_(mr_span_site_, __LINE__))
+#endif
+
+/*
+ * A span from here to the end of the block: return, break, exceptions (C++), and
+ * pthread_exit() where the C code is built with -fexceptions. `name_` is a string that
+ * lives as long as the program. MR_SPAN_FLAGS() also takes MR_SPAN_ROOT or MR_SPAN_OUTER.
+ */
+#define MR_SPAN(name_) MR_SPAN_FLAGS(name_, 0u)
+
+#endif

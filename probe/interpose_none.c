@@ -1,0 +1,17 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * In the static library: a pthread_create() of ours in the program itself could not find
+ * libc's in a fully static link, so there is none. Start functions of threads stay
+ * unknown; the worker still learns outer frames from what threads do.
+ */
+#include "probe/registry.h"
+
+int mr_real_pthread_create(pthread_t *thread, const pthread_attr_t *attributes,
+                           void *(*start)(void *), void *argument)
+{
+    return pthread_create(thread, attributes, start, argument);
+}
+
+void mr_interpose_after_fork(void)
+{
+}

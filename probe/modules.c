@@ -1,0 +1,184 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "probe/modules.h"
+
+#include <link.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#define WINDOW_BYTES (UINT64_C(1) << 29)
+/* Room above the highest library for what is loaded there later. */
+#define WINDOW_SLACK (UINT64_C(1) << 20)
+#define PAGE_MASK UINT64_C(0xfff)
+#define NOTE_BUILD_ID 3
+
+static int count_generation(struct dl_phdr_info *info, size_t size, void *context)
+{
+    uint64_t *generation = context;
+
+    (void)size;
+    *generation = info->dlpi_adds + info->dlpi_subs;
+    return 1; /* the first tells it */
+}
+
+uint64_t mr_modules_generation(void)
+{
+    uint64_t generation = 0;
+
+    (void)dl_iterate_phdr(count_generation, &generation);
+    return generation;
+}
+
+static void set_path(struct mr_module *module, const char *name)
+{
+    ssize_t size;
+
+    if (module->is_executable) {
+        size = readlink("/proc/self/exe", module->path, sizeof(module->path) - 1);
+        module->path[size > 0 ? size : 0] = '\0';
+        return;
+    }
+    if (name[0] == '/' || strlen(name) >= sizeof(module->path))
+        (void)strncat(module->path, name, sizeof(module->path) - 1);
+    else {
+        char *absolute = realpath(name, NULL);
+
+        (void)strncat(module->path, absolute ? absolute : name, sizeof(module->path) - 1);
+        free(absolute);
+    }
+}
+
+/* A note: sizes of name and of what it tells, its type; then both, each padded to 4. */
+static void find_build_id(struct mr_module *module, uint64_t address, uint64_t size)
+{
+    const uint8_t *at = (const uint8_t *)(uintptr_t)address, *end = at + size;
+
+    while ((size_t)(end - at) >= sizeof(ElfW(Nhdr))) {
+        ElfW(Nhdr) note;
+        uint64_t name_size, body_size;
+
+        memcpy(&note, at, sizeof(note));
+        at += sizeof(note);
+        name_size = (note.n_namesz + 3u) & ~UINT64_C(3);
+        body_size = (note.n_descsz + 3u) & ~UINT64_C(3);
+        if (name_size + body_size > (size_t)(end - at))
+            return;
+        if (note.n_type == NOTE_BUILD_ID && note.n_namesz == 4 &&
+            memcmp(at, "GNU", 4) == 0 && note.n_descsz <= MR_MODULE_BUILD_ID_SIZE) {
+            memcpy(module->build_id, at + name_size, note.n_descsz);
+            module->build_id_size = (uint8_t)note.n_descsz;
+        }
+        at += name_size + body_size;
+    }
+}
+
+static void add_segment(struct mr_module *module, const ElfW(Phdr) * segment)
+{
+    uint64_t start = module->bias + segment->p_vaddr;
+    uint64_t end = start + segment->p_memsz;
+
+    if (segment->p_type == PT_NOTE)
+        find_build_id(module, start, segment->p_memsz);
+    if (segment->p_type != PT_LOAD)
+        return;
+    start &= ~PAGE_MASK;
+    end = (end + PAGE_MASK) & ~PAGE_MASK;
+    if (module->size == 0) /* loaded segments come in order of address */
+        module->address = start;
+    module->size = end - module->address;
+    if (segment->p_flags & PF_X) {
+        if (module->text_end == 0)
+            module->text_start = start;
+        module->text_end = end;
+    }
+}
+
+static int scan_one(struct dl_phdr_info *info, size_t size, void *context)
+{
+    struct mr_module_table *table = context;
+    struct mr_module *module = &table->items[table->count];
+    bool is_executable = table->count == 0;
+
+    (void)size;
+    if (table->count == MR_MODULES_MAX)
+        return 1;
+    /* What has no file, such as the vDSO, has no functions that we could meet. */
+    if (!is_executable && (!info->dlpi_name || !strchr(info->dlpi_name, '/')))
+        return 0;
+    memset(module, 0, sizeof(*module));
+    module->bias = info->dlpi_addr;
+    module->is_executable = is_executable;
+    for (int i = 0; i < info->dlpi_phnum; i++)
+        add_segment(module, &info->dlpi_phdr[i]);
+    set_path(module, info->dlpi_name ? info->dlpi_name : "");
+    if (module->size > 0)
+        table->count++;
+    return 0;
+}
+
+void mr_modules_scan(struct mr_module_table *table)
+{
+    table->count = 0;
+    (void)dl_iterate_phdr(scan_one, table);
+}
+
+void mr_modules_windows(const struct mr_module_table *table, struct mr_windows *windows)
+{
+    uint64_t top = 0;
+
+    windows->exe_origin = 0;
+    for (uint32_t i = 0; i < table->count; i++) {
+        const struct mr_module *module = &table->items[i];
+
+        if (module->is_executable)
+            windows->exe_origin = module->address - MR_SITE_FIRST_MODULE;
+        else if (module->address + module->size > top)
+            top = module->address + module->size;
+    }
+    windows->library_origin = top + WINDOW_SLACK - MR_SITE_LIMIT;
+}
+
+static bool is_in_libraries(const struct mr_windows *windows,
+                            const struct mr_module *module)
+{
+    uint64_t site = module->address + module->size - 1 - windows->library_origin;
+
+    return site >= MR_WINDOW_LIBRARIES && site < MR_SITE_LIMIT &&
+           site - (module->size - 1) >= MR_SITE_FIRST_MODULE;
+}
+
+void mr_modules_number(struct mr_module_table *table, const struct mr_windows *windows)
+{
+    uint64_t outside = MR_SITE_LIMIT;
+
+    for (uint32_t i = 0; i < table->count; i++) {
+        struct mr_module *module = &table->items[i];
+        uint64_t sites = module->size < WINDOW_BYTES ? module->size : WINDOW_BYTES;
+
+        if (module->is_executable) {
+            /* What lies beyond half a GiB of an executable has no site of its own. */
+            if (sites > MR_WINDOW_LIBRARIES - MR_SITE_FIRST_MODULE)
+                sites = MR_WINDOW_LIBRARIES - MR_SITE_FIRST_MODULE;
+            module->site_base = MR_SITE_FIRST_MODULE;
+        } else if (is_in_libraries(windows, module)) {
+            module->site_base = (uint32_t)(module->address - windows->library_origin);
+        } else {
+            module->site_base = (uint32_t)outside;
+            if (outside + sites <= UINT32_MAX)
+                outside += sites;
+        }
+        module->sites = (uint32_t)sites;
+    }
+}
+
+uint32_t mr_windows_site(const struct mr_windows *windows, uint64_t address)
+{
+    uint64_t site = address - windows->exe_origin;
+
+    if (site - MR_SITE_FIRST_MODULE < MR_WINDOW_LIBRARIES - MR_SITE_FIRST_MODULE)
+        return (uint32_t)site;
+    site = address - windows->library_origin;
+    if (site - MR_WINDOW_LIBRARIES < MR_SITE_LIMIT - MR_WINDOW_LIBRARIES)
+        return (uint32_t)site;
+    return 0;
+}

@@ -1,0 +1,75 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The program's modules (executable and shared libraries) and the numbers of their
+ * functions as sites.
+ *
+ * 30 bits of a site cannot hold an address, so two windows of the address space are
+ * mapped to sites, fixed when tracing starts:
+ *
+ *     sites      2^24 ............ 2^29 ........................ 2^30
+ *     addresses  executable's base ...  512 MiB that end just above the highest library
+ *
+ * Libraries are mapped downwards from there, so that those opened later usually fit. A
+ * function outside both windows is recorded with its address (record `wide`); its
+ * module gets site numbers past 2^30, which no event carries.
+ *
+ *     mr_modules_scan(table);
+ *     mr_modules_windows(table, &windows);
+ *     mr_modules_number(table, &windows);
+ *
+ * scan takes the loader's lock and may allocate inside libc: never on the writer or in
+ * a hook. The rest: one thread at a time per table.
+ */
+#ifndef MR_PROBE_MODULES_H
+#define MR_PROBE_MODULES_H
+
+#include "net/wire.h"
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#define MR_MODULES_MAX 1024
+#define MR_MODULE_PATH_SIZE 1024
+#define MR_MODULE_BUILD_ID_SIZE 32
+
+#define MR_WINDOW_LIBRARIES (UINT32_C(1) << 29)
+
+struct mr_module {
+    uint64_t address, size; /* of all its loaded segments together */
+    uint64_t bias;          /* address = bias + address in the file */
+    uint64_t text_start, text_end;
+    uint32_t site_base, sites;
+    uint32_t number; /* the writer's: number on the wire */
+    bool is_executable;
+    uint8_t build_id_size;
+    uint8_t build_id[MR_MODULE_BUILD_ID_SIZE];
+    char path[MR_MODULE_PATH_SIZE];
+};
+
+struct mr_module_table {
+    uint32_t count;
+    struct mr_module items[MR_MODULES_MAX];
+};
+
+/* site = address - origin, where it lies in the window. */
+struct mr_windows {
+    uint64_t exe_origin, library_origin;
+};
+
+/* How often modules came and went so far, by the loader's count. */
+uint64_t mr_modules_generation(void);
+/* Fills path, addresses and build-id of all modules, the executable first. */
+void mr_modules_scan(struct mr_module_table *table);
+void mr_modules_windows(const struct mr_module_table *table, struct mr_windows *windows);
+/* Sets site_base and sites. */
+void mr_modules_number(struct mr_module_table *table, const struct mr_windows *windows);
+/* The site of an address, or 0 where it lies outside both windows. */
+uint32_t mr_windows_site(const struct mr_windows *windows, uint64_t address);
+
+/*
+ * The address of the executable's `main`, or 0. From the start code where it is that of
+ * a known libc, else from the symbol table.
+ */
+uint64_t mr_main_address(const struct mr_module *executable);
+
+#endif

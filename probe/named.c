@@ -1,0 +1,87 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * field        written by          read by  access
+ * next         adding threads      writer   relaxed: gives numbers, publishes nothing
+ * is_ready     the entry's thread  writer   release store [P], acquire load [C]
+ * ready_count  adding threads      writer   release add [P], acquire load [C] in
+ *                                           probe/announce.c
+ * Pairs: [P]-[C] the texts before they are read; and with [W]-[S] of the ring: who sees
+ * an event of a site sees its entry.
+ * Progress: wait-free.
+ */
+#include "probe/named.h"
+
+#include "base/atomics.h"
+#include "net/wire.h"
+
+#include <string.h>
+#include <sys/mman.h>
+
+#define MAP_BYTES (MR_NAMED_MAX * sizeof(struct mr_named_entry))
+
+enum mr_status mr_named_init(struct mr_named *named)
+{
+    void *memory = mmap(NULL, MAP_BYTES, PROT_READ | PROT_WRITE,
+                        MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+
+    if (memory == MAP_FAILED)
+        return MR_ENOMEM;
+    named->entries = memory;
+    mr_store_relaxed(&named->next, 0);
+    mr_store_relaxed(&named->ready_count, 0);
+    (void)mr_named_add(named, "(names past the limit)", "", 0, 0);
+    return MR_OK;
+}
+
+void mr_named_fini(struct mr_named *named)
+{
+    (void)munmap(named->entries, MAP_BYTES);
+    named->entries = NULL;
+}
+
+static void copy_front(char *out, size_t capacity, const char *text)
+{
+    size_t size = strnlen(text, capacity - 1);
+
+    memcpy(out, text, size);
+    out[size] = '\0';
+}
+
+static void copy_back(char *out, size_t capacity, const char *text)
+{
+    size_t size = strlen(text);
+
+    copy_front(out, capacity, size < capacity ? text : text + size - (capacity - 1));
+}
+
+uint32_t mr_named_add(struct mr_named *named, const char *name, const char *file,
+                      uint32_t line, uint32_t flags)
+{
+    uint32_t index = mr_load_relaxed(&named->next);
+    struct mr_named_entry *entry;
+
+    do
+        if (index >= MR_NAMED_MAX)
+            return MR_SITE_FIRST_NAMED;
+    while (!mr_compare_exchange_relaxed(&named->next, &index, index + 1));
+    entry = &named->entries[index];
+    copy_front(entry->name, sizeof(entry->name), name ? name : "");
+    copy_back(entry->file, sizeof(entry->file), file ? file : "");
+    entry->line = line;
+    entry->flags = flags;
+    mr_store_release(&entry->is_ready, 1);        /* [P] */
+    (void)mr_add_acq_rel(&named->ready_count, 1); /* [P] */
+    return MR_SITE_FIRST_NAMED + index;
+}
+
+uint32_t mr_named_count(const struct mr_named *named)
+{
+    return mr_load_relaxed(&named->next);
+}
+
+struct mr_named_entry *mr_named_at(struct mr_named *named, uint32_t index)
+{
+    struct mr_named_entry *entry = &named->entries[index];
+
+    return mr_load_acquire(&entry->is_ready) ? entry : NULL; /* [C] */
+}

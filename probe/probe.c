@@ -1,0 +1,272 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The probe's life: start (constructor), fork, end (destructor), and requests from the
+ * program.
+ *
+ * field            written by            read by      access
+ * mr_probe         constructor           any thread   before mr_probe_active [P]
+ * mr_probe_active  constructor, end      any thread   release store [P]; hooks read it
+ *                                                     relaxed and depend on it: set
+ *                                                     before threads of the program run
+ *                                                     their first instrumented function
+ * flush_*, stop_*  see probe/writer.c
+ *
+ * Without MILLRACE_ENDPOINT, the constructor reads the environment and returns: no
+ * memory, no thread, no handler.
+ */
+#include "probe/registry.h"
+
+#include "base/clock.h"
+#include "probe/futex.h"
+#include "probe/include/millrace/probe.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/mman.h>
+
+MR_HIDDEN struct mr_probe *mr_probe;
+MR_HIDDEN extern struct mr_windows mr_hook_windows;
+
+static void set_active(unsigned char is_active)
+{
+    __atomic_store_n(&mr_probe_active, is_active, __ATOMIC_RELEASE); /* [P] */
+}
+
+/* The one line that tells why a program that was to be traced is not. */
+static void complain(const char *text)
+{
+    char line[MR_ERROR_TEXT_SIZE + 64];
+    int size = snprintf(line, sizeof(line), "millrace: not tracing: %s\n", text);
+
+    if (size > (int)sizeof(line) - 1)
+        size = (int)sizeof(line) - 1;
+    if (size > 0)
+        (void)!write(STDERR_FILENO, line, (size_t)size);
+}
+
+static struct mr_probe *map_probe(void)
+{
+    void *memory = mmap(NULL, sizeof(struct mr_probe), PROT_READ | PROT_WRITE,
+                        MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+
+    return memory == MAP_FAILED ? NULL : memory;
+}
+
+static enum mr_status identify(struct mr_probe *probe, bool is_forked)
+{
+    struct mr_source *source = &probe->source;
+
+    if (mr_id_random(&source->id) != MR_OK)
+        return MR_EIO;
+    source->pid = (uint32_t)syscall(SYS_getpid);
+    source->is_forked = is_forked;
+    source->start_ns = mr_clock_realtime_ns();
+    mr_clock_sample(&source->first_sample);
+    if (gethostname(source->host, sizeof(source->host) - 1) != 0)
+        (void)strcpy(source->host, "localhost");
+    return MR_OK;
+}
+
+static void learn_modules(struct mr_probe *probe)
+{
+    probe->generation = mr_modules_generation();
+    mr_modules_scan(&probe->scanned);
+    mr_modules_windows(&probe->scanned, &probe->windows);
+    mr_modules_number(&probe->scanned, &probe->windows);
+    mr_hook_windows = probe->windows;
+    if (probe->scanned.count > 0)
+        probe->main_address = mr_main_address(&probe->scanned.items[0]);
+    mr_store_release(&probe->is_scanned, 1);
+}
+
+static enum mr_status configure(struct mr_probe *probe, struct mr_error *error)
+{
+    struct mr_config *config = &probe->config;
+    char exe[MR_MODULE_PATH_SIZE] = "";
+    enum mr_status status;
+    ssize_t size = readlink("/proc/self/exe", exe, sizeof(exe) - 1);
+
+    (void)size;
+    status = mr_config_parse(environ, exe, config, error);
+    if (status != MR_OK)
+        return status;
+    if (mr_endpoints_numeric(&config->endpoints, probe->addresses, &probe->address_count,
+                             NULL) == MR_OK)
+        mr_store_release(&probe->has_addresses, 1);
+    mr_pool_init(&probe->pool, config->ring_bytes, config->memory_bytes);
+    probe->pool.shared.policy = config->policy;
+    probe->pool.shared.block_timeout_ns = config->block_timeout_ns;
+    if (mr_named_init(&probe->named) != MR_OK)
+        return mr_error_set(error, MR_ENOMEM, "out of memory");
+    return MR_OK;
+}
+
+static enum mr_status start_threads(struct mr_probe *probe, struct mr_error *error)
+{
+    if (mr_writer_start(probe) != MR_OK)
+        return mr_error_set(error, MR_ENOMEM, "no thread could be started");
+    /* Without the helper, late modules and names of hosts are not known; the rest is. */
+    (void)mr_helper_start(probe);
+    return MR_OK;
+}
+
+static void before_fork(void)
+{
+    mr_helper_before_fork(mr_probe);
+}
+
+static void after_fork_in_parent(void)
+{
+    mr_helper_after_fork(mr_probe, false);
+}
+
+static void forget_parent(struct mr_probe *probe)
+{
+    mr_helper_after_fork(probe, true);
+    mr_interpose_after_fork();
+    mr_writer_after_fork(probe);
+    mr_thread_after_fork(&mr_thread_self);
+    mr_pool_after_fork(&probe->pool);
+    memset(probe->stripes, 0, sizeof(probe->stripes));
+    for (size_t i = 0; i < MR_LOSS_REASON_COUNT; i++)
+        mr_store_relaxed(&probe->lost[i], 0);
+    for (uint32_t i = 0; i < mr_named_count(&probe->named); i++)
+        probe->named.entries[i].is_announced = 0;
+    mr_store_relaxed(&probe->events_written, 0);
+    mr_store_relaxed(&probe->events_acked, 0);
+    mr_store_relaxed(&probe->flush_wanted, 0);
+    mr_store_relaxed(&probe->flush_done, 0);
+    mr_store_relaxed(&probe->pool.shared.sleeping, 0);
+    mr_store_relaxed(&probe->pool.shared.draining, 0);
+    mr_store_relaxed(&probe->is_scanned, 1);
+}
+
+/* The child is a source of its own; calls that were open in its parent are unknown. */
+static void after_fork_in_child(void)
+{
+    struct mr_error error = MR_ERROR_NONE;
+    bool was_active = mr_probe_enabled();
+
+    set_active(0);
+    forget_parent(mr_probe);
+    if (was_active && identify(mr_probe, true) == MR_OK &&
+        start_threads(mr_probe, &error) == MR_OK)
+        set_active(1);
+}
+
+static enum mr_status start(struct mr_probe *probe, struct mr_error *error)
+{
+    enum mr_status status = configure(probe, error);
+
+    if (status != MR_OK)
+        return status;
+    if (identify(probe, false) != MR_OK)
+        return mr_error_set(error, MR_EIO, "no random numbers from the system");
+    probe->main_tid = probe->source.pid;
+    learn_modules(probe);
+    mr_thread_key_init(probe);
+    if (pthread_atfork(before_fork, after_fork_in_parent, after_fork_in_child) != 0)
+        return mr_error_set(error, MR_ENOMEM, "out of memory");
+    return start_threads(probe, error);
+}
+
+MR_CONSTRUCTOR static void probe_start(void)
+{
+    struct mr_error error = MR_ERROR_NONE;
+    int saved_errno = errno;
+
+    if (!mr_config_is_wanted(environ))
+        return;
+    mr_probe = map_probe();
+    if (!mr_probe)
+        complain("out of memory");
+    else if (start(mr_probe, &error) != MR_OK)
+        complain(error.text);
+    else
+        set_active(1);
+    errno = saved_errno;
+}
+
+/*
+ * A destructor of the library runs after those of the program and after what it gave
+ * to atexit(), so that their calls are still recorded.
+ */
+MR_DESTRUCTOR static void probe_end(void)
+{
+    struct mr_probe *probe = mr_probe;
+    uint64_t deadline_ns;
+
+    if (!mr_probe_enabled() || (uint32_t)syscall(SYS_getpid) != probe->source.pid)
+        return;
+    set_active(0);
+    mr_store_release(&probe->stop_wanted, 1);
+    mr_futex_wake(&probe->stop_wanted);
+    mr_store_relaxed(&probe->pool.shared.sleeping, 0);
+    mr_futex_wake(&probe->pool.shared.sleeping);
+    /* The writer keeps to the time-out itself; a little more for its last words. */
+    deadline_ns = mr_clock_monotonic_ns() + probe->config.exit_timeout_ns + MR_SECOND_NS;
+    while (!mr_load_acquire(&probe->stopped) && mr_clock_monotonic_ns() < deadline_ns)
+        mr_futex_wait(&probe->stopped, 0, MR_SECOND_NS / 10);
+}
+
+static bool wait_for_flush(struct mr_probe *probe, uint32_t ticket, uint64_t deadline_ns)
+{
+    for (;;) {
+        uint32_t done = mr_load_acquire(&probe->flush_done);
+        uint64_t now_ns = mr_clock_monotonic_ns();
+
+        if ((int32_t)(done - ticket) >= 0)
+            return true;
+        if (now_ns >= deadline_ns)
+            return false;
+        mr_futex_wait(&probe->flush_done, done, deadline_ns - now_ns);
+    }
+}
+
+MR_EXPORT int mr_probe_flush(uint32_t timeout_ms)
+{
+    struct mr_probe *probe = mr_probe;
+    int saved_errno = errno;
+    uint32_t ticket;
+    bool is_done;
+
+    if (!mr_probe_enabled())
+        return -1;
+    ticket = mr_add_acq_rel(&probe->flush_wanted, 1) + 1;
+    mr_store_relaxed(&probe->pool.shared.sleeping, 0);
+    mr_futex_wake(&probe->pool.shared.sleeping);
+    is_done = wait_for_flush(probe, ticket,
+                             mr_clock_monotonic_ns() + timeout_ms * MR_MILLISECOND_NS);
+    errno = saved_errno;
+    return is_done ? 0 : -1;
+}
+
+/* What the writer has counted, and what rings' owners have not written yet. */
+static uint64_t lost(const struct mr_probe *probe, enum mr_loss_reason reason)
+{
+    uint64_t sum =
+        mr_load_relaxed(&probe->lost[reason]) + mr_probe_source_lost(probe, reason);
+    struct mr_ring *ring = mr_load_acquire(&probe->pool.rings);
+
+    for (; ring; ring = ring->next)
+        sum += mr_load_relaxed(&ring->pending[reason]);
+    return sum;
+}
+
+MR_EXPORT int mr_probe_stats(struct mr_probe_stats *stats)
+{
+    const struct mr_probe *probe = mr_probe;
+
+    memset(stats, 0, sizeof(*stats));
+    if (!mr_probe_enabled())
+        return -1;
+    stats->events_written = mr_load_acquire(&probe->events_written);
+    stats->events_acked = mr_load_acquire(&probe->events_acked);
+    stats->lost_ring_full = lost(probe, MR_LOSS_RING_FULL);
+    stats->lost_block_timeout = lost(probe, MR_LOSS_BLOCK_TIMEOUT);
+    stats->lost_budget = lost(probe, MR_LOSS_BUDGET);
+    stats->lost_nested = lost(probe, MR_LOSS_NESTED);
+    stats->lost_exit = lost(probe, MR_LOSS_EXIT);
+    return 0;
+}

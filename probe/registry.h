@@ -1,0 +1,112 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The probe of this process: the one mutable global of the library, mapped when tracing
+ * is asked for and never freed, because hooks may come until the very end.
+ *
+ *     struct mr_probe *probe = mr_probe;               // NULL: not traced
+ *
+ * `mr_probe_active` (public header) is set after everything here stands, and cleared at
+ * the end of the program; who sees it set may use `mr_probe`.
+ */
+#ifndef MR_PROBE_REGISTRY_H
+#define MR_PROBE_REGISTRY_H
+
+#include "base/id.h"
+#include "probe/clock.h"
+#include "probe/config.h"
+#include "probe/modules.h"
+#include "probe/named.h"
+#include "probe/pool.h"
+
+#include <pthread.h>
+
+#define MR_LOSS_STRIPES 8
+#define MR_TEXT_SIZE 256
+
+/* Events lost before they had a stream; striped, so that threads do not share a line. */
+struct mr_loss_stripe {
+    MR_ALIGNED(MR_CACHE_LINE) _Atomic uint64_t lost[MR_LOSS_REASON_COUNT];
+};
+
+/* Constant but in a forked child, which sets it anew. */
+struct mr_source {
+    struct mr_id id;
+    uint32_t pid;
+    bool is_forked; /* connects only once it has something to send */
+    uint64_t start_ns;
+    struct mr_clock_sample first_sample;
+    char host[MR_TEXT_SIZE];
+};
+
+struct mr_writer;
+
+struct mr_probe {
+    struct mr_config config;
+    struct mr_pool pool;
+    struct mr_named named;
+    struct mr_windows windows;
+    struct mr_source source;
+    uint64_t main_address;
+    uint32_t main_tid;
+    pthread_key_t thread_key;
+    struct mr_loss_stripe stripes[MR_LOSS_STRIPES];
+
+    /* Requests to the writer and its answers; futexes. */
+    _Atomic uint32_t flush_wanted, flush_done;
+    _Atomic uint32_t stop_wanted, stopped;
+    /* The writer's counts for mr_probe_stats(). */
+    _Atomic uint64_t events_written, events_acked;
+    _Atomic uint64_t lost[MR_LOSS_REASON_COUNT];
+    struct mr_writer *writer;
+
+    /*
+     * From helper to writer. Addresses: set once, then has_addresses is released [P],
+     * acquired by the writer [C]. The scanned table belongs to the helper while
+     * is_scanned is 0, to the writer while it is 1.
+     */
+    struct mr_sender_address addresses[MR_SENDER_ADDRESSES_MAX];
+    uint32_t address_count;
+    _Atomic uint32_t has_addresses;
+    _Atomic uint32_t is_scanned;
+    /* Keep the helper out of the loader while the program forks; see helper.c. */
+    _Atomic uint32_t is_scanning, is_forking;
+    uint64_t generation; /* of modules at the last scan; the helper's */
+    struct mr_module_table scanned;
+};
+
+MR_HIDDEN extern struct mr_probe *mr_probe;
+
+/* The state of the calling thread. */
+MR_HIDDEN extern _Thread_local struct mr_thread mr_thread_self MR_TLS_INITIAL_EXEC;
+
+/*
+ * The cold way of an event on a thread without a ring: gives it one, or counts the event
+ * as lost. errno is preserved.
+ */
+MR_COLD MR_NOINLINE MR_HIDDEN void mr_thread_event(struct mr_thread *thread,
+                                                   const struct mr_event *event);
+/* A ring for the calling thread, if there can be one. */
+MR_HIDDEN bool mr_thread_meet(struct mr_thread *thread);
+MR_HIDDEN void mr_thread_key_init(struct mr_probe *probe);
+/* In a forked child: the thread that forked has no ring yet. */
+MR_HIDDEN void mr_thread_after_fork(struct mr_thread *thread);
+/* Sum over the stripes. */
+MR_HIDDEN uint64_t mr_probe_source_lost(const struct mr_probe *probe, uint32_t reason);
+
+/* The start of writer and helper. Signals are blocked in both. MR_ENOMEM. */
+MR_HIDDEN enum mr_status mr_writer_start(struct mr_probe *probe);
+MR_HIDDEN enum mr_status mr_helper_start(struct mr_probe *probe);
+/* In a forked child, before a new start. */
+MR_HIDDEN void mr_writer_after_fork(struct mr_probe *probe);
+MR_HIDDEN void mr_helper_before_fork(struct mr_probe *probe);
+MR_HIDDEN void mr_helper_after_fork(struct mr_probe *probe, bool is_child);
+
+/* libc's pthread_create(), behind the one we put before it. */
+MR_HIDDEN int mr_real_pthread_create(pthread_t *thread, const pthread_attr_t *attributes,
+                                     void *(*start)(void *), void *argument);
+MR_HIDDEN void mr_interpose_after_fork(void);
+
+/* Starts one of our own threads: all signals blocked, detached. */
+MR_HIDDEN enum mr_status mr_own_thread(struct mr_probe *probe, void *(*start)(void *));
+
+#endif

@@ -1,0 +1,336 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * field         written by     read by        access
+ * words[]       owner          writer         release store [W], acquire load [S]
+ * tail          writer         owner          release store [T], acquire load [R]
+ * pending[],    owner          writer (once   relaxed; exact for the writer after
+ *  nesting                      closed), stats state CLOSED, a snapshot before
+ * state, end    owner; writer  both           release store [D], acquire load [C]
+ * sleeping      writer; owner  both           relaxed; a wake-up that is missed costs one
+ *                                             sleep of the writer
+ * draining, pid starter        owner          relaxed; a hint, waits are bounded
+ *
+ * Pairs: [W]-[S] a word, and what its site was registered with; [T]-[R] the writer's
+ * reads of a slot before its reuse; [D]-[C] all the owner did before its end.
+ * Invariant: tail <= first unwritten word <= cursor; limit <= tail + capacity.
+ * Signals: a handler on the owner runs whole between two instructions of it. Numbers
+ * are given back only with signals blocked, by whom they were given to last, so what
+ * remains of the order of numbers is the order of begin. See mr_ring_event_slow().
+ * Progress: an event is wait-free, the slow path too under policy drop; under block it
+ * waits at most block_timeout_ns. Checked by: tests/race/test_ring.c
+ */
+#include "probe/ring.h"
+
+#include "probe/futex.h"
+
+#include <errno.h>
+
+#define BLOCK_SLEEP_NS (50 * MR_MICROSECOND_NS)
+#define SYNC_WORDS 2
+#define LOSS_WORDS 3
+/* Room that must be there before a thread that dropped begins again: 1 / this. */
+#define RESUME_SHARE 8
+/* A grant ends after 1 / this of the ring, so that the slow path can wake the writer. */
+#define GRANT_SHARE 4
+
+/* The reasons a ring's owner counts; each becomes a record of its own. */
+static const uint8_t owner_reasons[] = {MR_LOSS_RING_FULL, MR_LOSS_BLOCK_TIMEOUT,
+                                        MR_LOSS_NESTED};
+
+static void put(struct mr_thread *thread, uint64_t word)
+{
+    mr_ring_store(thread, thread->cursor, word);
+    thread->cursor++;
+}
+
+/* Payload first, so that a first word is never seen without it. */
+static void put_record(struct mr_thread *thread, uint64_t first, const uint64_t *payload,
+                       uint32_t words)
+{
+    uint64_t index = thread->cursor;
+
+    for (uint32_t i = 0; i < words; i++)
+        mr_ring_store(thread, index + 1 + i, payload[i] & MR_WORD_PAYLOAD_MASK);
+    mr_ring_store(thread, index, first);
+    thread->cursor = index + 1 + words;
+}
+
+static void put_sync(struct mr_thread *thread, uint64_t ticks)
+{
+    put_record(thread, mr_word_record(MR_RECORD_SYNC, 1, 0, ticks), &ticks, 1);
+    thread->period = ticks >> 31;
+}
+
+static void put_losses(struct mr_thread *thread, uint64_t ticks)
+{
+    struct mr_ring *ring = thread->ring;
+    uint64_t nesting = mr_load_relaxed(&ring->nesting);
+
+    for (size_t i = 0; i < MR_ARRAY_COUNT(owner_reasons); i++) {
+        uint64_t events = mr_load_relaxed(&ring->pending[owner_reasons[i]]);
+        uint64_t payload[] = {events | (uint64_t)owner_reasons[i] << 48, nesting};
+
+        if (events == 0)
+            continue;
+        put_record(thread, mr_word_record(MR_RECORD_LOSS, 2, 0, ticks), payload, 2);
+        mr_store_relaxed(&ring->pending[owner_reasons[i]], 0);
+        nesting = 0; /* the first record tells it for all */
+    }
+    mr_store_relaxed(&ring->nesting, 0);
+    thread->flags &= ~(uint32_t)MR_THREAD_DROPPING;
+}
+
+/* Grants `need` words from the cursor on, and more if there is room. */
+static bool grant(struct mr_thread *thread, uint64_t need)
+{
+    uint64_t capacity = thread->mask + 1;
+    /* [R] pairs with [T] in mr_drain_commit(). */
+    uint64_t end = mr_load_acquire(&thread->ring->tail) + capacity;
+    uint64_t want = capacity / GRANT_SHARE;
+
+    if (thread->cursor + need > end)
+        return false;
+    want = thread->cursor + (need > want ? need : want);
+    if (want > end)
+        want = end;
+    if (want > thread->limit)
+        thread->limit = want;
+    return true;
+}
+
+static bool is_dropping(const struct mr_thread *thread)
+{
+    return thread->flags & MR_THREAD_DROPPING;
+}
+
+static uint64_t words_needed(const struct mr_thread *thread, const struct mr_event *event)
+{
+    uint64_t need = SYNC_WORDS + event->words;
+
+    if (is_dropping(thread)) {
+        need += LOSS_WORDS * MR_ARRAY_COUNT(owner_reasons);
+        if (need < (thread->mask + 1) / RESUME_SHARE)
+            need = (thread->mask + 1) / RESUME_SHARE;
+    }
+    return need;
+}
+
+static void wake_writer(struct mr_ring_shared *shared)
+{
+    if (mr_load_relaxed(&shared->sleeping) == 0)
+        return;
+    mr_store_relaxed(&shared->sleeping, 0);
+    mr_futex_wake(&shared->sleeping);
+}
+
+/* A process made without fork()'s handlers has no writer thread to wait for. */
+static bool has_writer(const struct mr_ring_shared *shared)
+{
+    return mr_load_relaxed(&shared->draining) &&
+           (uint32_t)syscall(SYS_getpid) == mr_load_relaxed(&shared->pid);
+}
+
+static bool may_wait(const struct mr_thread *thread)
+{
+    return thread->ring->shared->policy == MR_POLICY_BLOCK && !is_dropping(thread) &&
+           has_writer(thread->ring->shared);
+}
+
+/*
+ * Waits for room with signals as the program has them (`*mask`). A handler that comes
+ * meanwhile sees blocked_until_ns and drops instead of waiting; were it left by longjmp,
+ * the time heals that.
+ */
+static bool wait_for_room(struct mr_thread *thread, const struct mr_event *event,
+                          uint64_t *mask)
+{
+    struct mr_ring_shared *shared = thread->ring->shared;
+    uint64_t deadline_ns = mr_clock_monotonic_ns() + shared->block_timeout_ns;
+    bool has_room = false;
+
+    while (!has_room && mr_load_relaxed(&shared->draining) &&
+           mr_clock_monotonic_ns() < deadline_ns) {
+        thread->blocked_until_ns = deadline_ns;
+        wake_writer(shared);
+        mr_signals_restore(*mask);
+        mr_sleep_ns(BLOCK_SLEEP_NS);
+        *mask = mr_signals_block();
+        has_room = grant(thread, words_needed(thread, event));
+    }
+    thread->blocked_until_ns = 0;
+    return has_room;
+}
+
+#define NESTING_PUSH (UINT64_C(1) << 31)
+#define NESTING_POP UINT64_C(1)
+
+static uint64_t nesting_after(uint64_t nesting, bool is_exit)
+{
+    if (!is_exit)
+        return nesting + NESTING_PUSH;
+    return nesting >= NESTING_PUSH ? nesting - NESTING_PUSH : nesting + NESTING_POP;
+}
+
+/* Compare and exchange, as a handler may write the loss and begin anew in between. */
+static void follow_nesting(struct mr_ring *ring, const struct mr_event *event)
+{
+    uint32_t site = mr_word_site(event->bits);
+    bool is_call = site >= MR_SITE_FIRST_NAMED || (site & 0xff) == MR_RECORD_WIDE;
+    uint64_t seen = mr_load_relaxed(&ring->nesting), next;
+
+    if (!is_call)
+        return;
+    do
+        next = nesting_after(seen, event->bits & MR_WORD_EXIT);
+    while (!mr_compare_exchange_relaxed(&ring->nesting, &seen, next));
+}
+
+void mr_ring_drop(struct mr_thread *thread, const struct mr_event *event,
+                  enum mr_loss_reason reason)
+{
+    follow_nesting(thread->ring, event);
+    (void)mr_add_relaxed(&thread->ring->pending[reason], 1);
+    thread->flags |= MR_THREAD_DROPPING;
+    thread->period = MR_PERIOD_NONE;
+}
+
+static enum mr_loss_reason full_reason(const struct mr_thread *thread)
+{
+    return thread->ring->shared->policy == MR_POLICY_BLOCK ? MR_LOSS_BLOCK_TIMEOUT
+                                                           : MR_LOSS_RING_FULL;
+}
+
+/* Writes the event where it belongs; `need` words are granted. */
+static void put_event(struct mr_thread *thread, const struct mr_event *event,
+                      uint64_t ticks)
+{
+    if (thread->period == MR_PERIOD_NONE || ticks >> 31 > thread->period)
+        put_sync(thread, ticks);
+    else if (ticks >> 31 < thread->period) /* a handler's sync came between */
+        ticks = thread->period << 31;
+    if (is_dropping(thread))
+        put_losses(thread, ticks);
+    if (event->words == 1)
+        put(thread, event->bits | (uint32_t)ticks);
+    else
+        put_record(thread, event->bits | (uint32_t)ticks, &event->payload, 1);
+}
+
+/* Signals are blocked, nothing of this thread is reserved but by interrupted frames. */
+static void write_or_drop(struct mr_thread *thread, const struct mr_event *event,
+                          uint64_t ticks, uint64_t *mask)
+{
+    enum mr_loss_reason reason = full_reason(thread);
+    bool has_room = grant(thread, words_needed(thread, event));
+
+    if (!has_room && may_wait(thread)) {
+        if (mr_clock_monotonic_ns() < thread->blocked_until_ns)
+            reason = MR_LOSS_NESTED;
+        else
+            has_room = wait_for_room(thread, event, mask);
+    }
+    if (has_room)
+        put_event(thread, event, ticks);
+    else
+        mr_ring_drop(thread, event, reason);
+}
+
+/*
+ * With signals blocked, whoever interrupted us since we took `index` has finished and
+ * given back what it could not use, so either our number has been granted meanwhile
+ * (then the slot is ours and must be filled), or it is the last one given out, and goes
+ * back. Frames that we interrupted keep theirs: lower numbers.
+ */
+static void event_masked(struct mr_thread *thread, const struct mr_event *event,
+                         uint64_t ticks, uint64_t index, uint64_t *mask)
+{
+    if (index != MR_INDEX_NONE) {
+        if (index < thread->limit) {
+            mr_ring_store(thread, index, event->bits | (uint32_t)ticks);
+            return;
+        }
+        thread->cursor = index;
+    }
+    write_or_drop(thread, event, ticks, mask);
+    wake_writer(thread->ring->shared);
+}
+
+/* Without blocking signals first: while dropping, most events find the ring full still. */
+static bool drop_early(struct mr_thread *thread, const struct mr_event *event)
+{
+    uint64_t end = mr_load_relaxed(&thread->ring->tail) + thread->mask + 1;
+
+    /* Relaxed: grant() looks again, with the order that it needs. */
+    if (!is_dropping(thread) || thread->cursor + words_needed(thread, event) <= end)
+        return false;
+    mr_ring_drop(thread, event, full_reason(thread));
+    return true;
+}
+
+void mr_ring_event_slow(struct mr_thread *thread, const struct mr_event *event,
+                        uint64_t ticks, uint64_t index)
+{
+    int saved_errno = errno;
+    uint64_t mask;
+
+    if (index != MR_INDEX_NONE || !drop_early(thread, event)) {
+        mask = mr_signals_block();
+        event_masked(thread, event, ticks, index, &mask);
+        mr_signals_restore(mask);
+    }
+    errno = saved_errno;
+}
+
+void mr_ring_event_one_slow(struct mr_thread *thread, uint64_t bits, uint64_t ticks,
+                            uint64_t index)
+{
+    struct mr_event event = {.bits = bits, .words = 1};
+
+    mr_ring_event_slow(thread, &event, ticks, index);
+}
+
+static uint32_t log2_of(uint64_t power)
+{
+    uint32_t log2 = 0;
+
+    while (power >>= 1)
+        log2++;
+    return log2;
+}
+
+void mr_ring_attach(struct mr_thread *thread, struct mr_ring *ring)
+{
+    thread->ring = ring;
+    thread->mask = ring->capacity - 1;
+    thread->lap_shift = 63 - log2_of(ring->capacity);
+    /* Relaxed: the state that gave us the ring was acquired. */
+    thread->cursor = mr_load_relaxed(&ring->tail);
+    thread->limit = thread->cursor;
+    thread->period = MR_PERIOD_NONE;
+    thread->flags &= ~(uint32_t)MR_THREAD_DROPPING;
+    thread->words = ring->words;
+}
+
+void mr_ring_detach(struct mr_thread *thread)
+{
+    struct mr_ring *ring = thread->ring;
+
+    thread->words = NULL;
+    thread->ring = NULL;
+    mr_store_relaxed(&ring->end, thread->cursor);
+    /* [D] pairs with [C] in mr_drain_round(). */
+    mr_store_release(&ring->state, MR_RING_CLOSED);
+}
+
+void mr_ring_reset(struct mr_ring *ring)
+{
+    mr_store_relaxed(&ring->tail, 0);
+    mr_store_relaxed(&ring->end, 0);
+    mr_store_relaxed(&ring->nesting, 0);
+    for (size_t i = 0; i < MR_LOSS_REASON_COUNT; i++)
+        mr_store_relaxed(&ring->pending[i], 0);
+    ring->done = (struct mr_ring_place){.is_first = true};
+    ring->is_staged = false;
+    ring->is_announced = false;
+    ring->hole_polls = 0;
+}

@@ -1,0 +1,211 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The ring of one thread: a power of two of 8-byte words, written by its thread (and by
+ * signal handlers on it), read by the probe's writer thread.
+ *
+ * A word carries a lap bit (docs/FORMAT.md section 6.1). Word number i lies in slot
+ * i mod capacity; it is there when the slot's lap bit is 1 in even laps (the first is
+ * lap 0) and 0 in odd ones. So an event is one 8-byte store, nothing is published, and
+ * no slot is ever cleared: the reader walks from its tail while words are valid.
+ *
+ *        tail                  cursor        limit              tail + capacity
+ *     ----|----- written -------|--- granted --|--- not granted ---|
+ *
+ * An event takes a number with one instruction (probe/arch.h). A number below `limit`
+ * may be written at once; any other goes through the slow path, which alone moves
+ * `limit`, writes sync and loss records, waits (policy block) and drops. The slow path
+ * runs with all signals blocked, so that its multi-word records are never torn apart.
+ *
+ *     struct mr_thread *thread = &mr_thread_self;      // or one of a test's own
+ *     mr_ring_event(thread, mr_event_enter(site));
+ *
+ * Who may call: the thread that owns the ring, and signal handlers on it.
+ */
+#ifndef MR_PROBE_RING_H
+#define MR_PROBE_RING_H
+
+#include "base/atomics.h"
+#include "base/compiler.h"
+#include "net/control.h"
+#include "net/wire.h"
+#include "probe/arch.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#define MR_RING_WORDS_MIN (UINT64_C(1) << 9) /* 4 KiB */
+#define MR_RING_NAME_SIZE 64
+
+/*
+ * Ring states: a thread takes a FREE ring to OWNED; at its end, to CLOSED; the writer
+ * drains a closed ring and makes it FREE.
+ */
+enum mr_ring_state { MR_RING_FREE, MR_RING_OWNED, MR_RING_CLOSED };
+
+/* What all rings of a process share. The pool (probe/pool.h) fills it. */
+struct mr_ring_shared {
+    enum mr_policy policy;
+    uint64_t block_timeout_ns;
+    _Atomic uint32_t pid;      /* whose writer drains; a copy made by _Fork() has none */
+    _Atomic uint32_t draining; /* 1 while the writer thread runs */
+    _Atomic uint32_t sleeping; /* futex: 1 while the writer sleeps until an event */
+};
+
+/* The writer's place in a ring: what it has sent, or is about to (probe/drain.c). */
+struct mr_ring_place {
+    uint64_t tail;       /* words taken */
+    uint64_t next_event; /* number of the next event, lost ones counted */
+    uint64_t lost;       /* of these, lost */
+    uint64_t ticks;      /* full time of the last record */
+    uint64_t sync_ticks; /* full time of the last sync record */
+    bool is_first, is_last;
+};
+
+struct mr_ring {
+    /* Set when the ring is made, then constant. */
+    _Atomic uint64_t *words;
+    uint64_t capacity; /* words */
+    struct mr_ring_shared *shared;
+    struct mr_ring *next;
+
+    /* Written by the thread that takes it, before state OWNED is released. */
+    uint32_t stream, tid;
+    uint64_t start_address; /* of the thread's start function; 0: unknown */
+    uint64_t start_ticks;
+    _Atomic uint32_t state; /* enum mr_ring_state */
+    _Atomic uint32_t name_version;
+    _Atomic char name[MR_RING_NAME_SIZE];
+
+    /* The owner's: losses since the last loss record. */
+    MR_ALIGNED(MR_CACHE_LINE) _Atomic uint64_t pending[MR_LOSS_REASON_COUNT];
+    _Atomic uint64_t nesting; /* bits 0-30 pops, 31-61 pushes, as in a loss record */
+    _Atomic uint64_t end;     /* at state CLOSED: the number of words ever reserved */
+
+    /* The writer's. */
+    MR_ALIGNED(MR_CACHE_LINE) _Atomic uint64_t tail;
+    struct mr_ring_place done, staged;
+    struct mr_ring *staged_next;
+    bool is_staged, is_announced;
+    uint32_t announced_name;
+    uint32_t hole_polls;
+    uint64_t hole_since_ns;
+};
+
+/* No event has this ticks >> 31: a thread with it always takes the slow path. */
+#define MR_PERIOD_NONE UINT64_MAX
+
+/* The thread-local state. Zero: a thread that has not met the probe yet. */
+struct mr_thread {
+    _Atomic uint64_t *words; /* NULL: no ring */
+    uint64_t period;         /* ticks >> 31 of the last sync, or MR_PERIOD_NONE */
+    uint64_t cursor;         /* words reserved, ever */
+    uint64_t limit;          /* numbers below are granted */
+    uint64_t mask;           /* capacity - 1 */
+    uint32_t lap_shift;      /* 63 - log2(capacity) */
+    uint32_t flags;          /* enum mr_thread_flag */
+    struct mr_ring *ring;
+    uint64_t start_address;
+    uint64_t blocked_until_ns; /* a wait of the thread is under way until then */
+    uint32_t refused;          /* events lost for want of a ring */
+};
+
+enum mr_thread_flag {
+    MR_THREAD_OWN = 1,      /* the probe's own thread: never recorded */
+    MR_THREAD_BUSY = 2,     /* is being given a ring */
+    MR_THREAD_CLOSED = 4,   /* its end was recorded */
+    MR_THREAD_DROPPING = 8, /* losing events since the last one written */
+    MR_THREAD_NAMED = 16,
+};
+
+/* What the slow path needs to know of an event: first word without time and lap. */
+struct mr_event {
+    uint64_t bits;
+    uint64_t payload; /* of a wide record */
+    uint32_t words;   /* 1, or 2 with payload */
+};
+
+static MR_ALWAYS_INLINE MR_NO_INSTRUMENT uint64_t mr_event_enter(uint32_t site)
+{
+    return (uint64_t)site << MR_WORD_SITE_SHIFT;
+}
+
+static MR_ALWAYS_INLINE MR_NO_INSTRUMENT uint64_t mr_event_exit(uint32_t site)
+{
+    return MR_WORD_EXIT | (uint64_t)site << MR_WORD_SITE_SHIFT;
+}
+
+/* The lap bit of word number `index`, in place. */
+static MR_ALWAYS_INLINE MR_NO_INSTRUMENT uint64_t mr_ring_lap(uint64_t index,
+                                                              uint32_t lap_shift)
+{
+    return ~(index << lap_shift) & MR_WORD_LAP;
+}
+
+/* [W] pairs with [S] in probe/drain.c. Release is a plain store on x86-64. */
+static MR_ALWAYS_INLINE MR_NO_INSTRUMENT void mr_ring_store(struct mr_thread *thread,
+                                                            uint64_t index, uint64_t word)
+{
+    mr_store_release(&thread->words[index & thread->mask],
+                     word | mr_ring_lap(index, thread->lap_shift));
+}
+
+/* The index of an event that reserved none. */
+#define MR_INDEX_NONE UINT64_MAX
+
+/*
+ * The slow path: the event took number `index` and found it not granted, or took none
+ * (MR_INDEX_NONE). Writes it, or counts it as lost. errno is preserved.
+ */
+MR_NOINLINE MR_COLD void mr_ring_event_slow(struct mr_thread *thread,
+                                            const struct mr_event *event, uint64_t ticks,
+                                            uint64_t index);
+
+/* The same for one word. */
+MR_NOINLINE MR_COLD void mr_ring_event_one_slow(struct mr_thread *thread, uint64_t bits,
+                                                uint64_t ticks, uint64_t index);
+
+/*
+ * One event; `thread` has a ring. The period is checked before the number is taken: what
+ * follows a handler that changed it takes a number behind the handler's sync record.
+ */
+static MR_ALWAYS_INLINE MR_NO_INSTRUMENT void mr_ring_event(struct mr_thread *thread,
+                                                            uint64_t bits)
+{
+    uint64_t ticks = mr_clock_ticks(), index;
+
+    if (MR_UNLIKELY(ticks >> 31 != thread->period)) {
+        mr_ring_event_one_slow(thread, bits, ticks, MR_INDEX_NONE);
+        return;
+    }
+    index = mr_arch_reserve(&thread->cursor);
+    if (MR_UNLIKELY(index >= thread->limit)) {
+        mr_ring_event_one_slow(thread, bits, ticks, index);
+        return;
+    }
+    mr_ring_store(thread, index, bits | (uint32_t)ticks);
+}
+
+/* A function outside every site window: two words, always by the slow path. */
+static inline MR_NO_INSTRUMENT void mr_ring_wide(struct mr_thread *thread, uint64_t dir,
+                                                 uint64_t address)
+{
+    struct mr_event event = {.bits = mr_word_record(MR_RECORD_WIDE, 1, dir, 0),
+                             .payload = address & MR_WORD_PAYLOAD_MASK,
+                             .words = 2};
+
+    mr_ring_event_slow(thread, &event, mr_clock_ticks(), MR_INDEX_NONE);
+}
+
+/* An event of a thread that has a ring is lost for `reason`, and its nesting followed. */
+void mr_ring_drop(struct mr_thread *thread, const struct mr_event *event,
+                  enum mr_loss_reason reason);
+
+/* Makes `ring` (state OWNED, empty) the ring of `thread`. */
+void mr_ring_attach(struct mr_thread *thread, struct mr_ring *ring);
+/* The thread ends: the rest of the ring is the writer's. */
+void mr_ring_detach(struct mr_thread *thread);
+/* As new: the words must be zero. Nobody else may use it. */
+void mr_ring_reset(struct mr_ring *ring);
+
+#endif

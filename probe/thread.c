@@ -1,0 +1,167 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * A thread and its ring: given at its first event, taken back at its end.
+ *
+ * field      written by  read by        access
+ * stripes[]  any thread  writer, stats  relaxed: sums, told when they are told
+ * name[]     owner       writer         relaxed bytes; name_version is released [P]
+ *                                       after them and acquired [C] in announce.c; a
+ *                                       name torn by the next one is told again
+ * Progress: wait-free but for the system calls of a first event.
+ */
+#include "probe/registry.h"
+
+#include "probe/futex.h"
+
+#include <errno.h>
+#include <limits.h>
+#include <string.h>
+#include <sys/prctl.h>
+
+#include "probe/include/millrace/probe.h"
+
+/* A thread that was refused a ring asks again after this many lost events. */
+#define REFUSED_RETRY 4096
+
+_Thread_local struct mr_thread mr_thread_self MR_TLS_INITIAL_EXEC;
+/* How often this thread's destructor was called; see thread_end(). */
+static _Thread_local uint32_t end_count MR_TLS_INITIAL_EXEC;
+
+static void lose(struct mr_probe *probe, enum mr_loss_reason reason)
+{
+    uintptr_t self = (uintptr_t)&mr_thread_self;
+    size_t stripe = (self >> 12 ^ self >> 20) % MR_LOSS_STRIPES;
+
+    (void)mr_add_relaxed(&probe->stripes[stripe].lost[reason], 1);
+}
+
+uint64_t mr_probe_source_lost(const struct mr_probe *probe, uint32_t reason)
+{
+    uint64_t sum = 0;
+
+    for (size_t i = 0; i < MR_LOSS_STRIPES; i++)
+        sum += mr_load_relaxed(&probe->stripes[i].lost[reason]);
+    return sum;
+}
+
+static void set_name(struct mr_ring *ring, const char *name)
+{
+    size_t i;
+
+    for (i = 0; i < MR_RING_NAME_SIZE - 1 && name[i]; i++)
+        mr_store_relaxed(&ring->name[i], name[i]);
+    mr_store_relaxed(&ring->name[i], '\0');
+    (void)mr_add_acq_rel(&ring->name_version, 1); /* [P] */
+}
+
+static void describe(struct mr_probe *probe, struct mr_thread *thread,
+                     struct mr_ring *ring)
+{
+    char name[16] = "";
+
+    ring->tid = (uint32_t)syscall(SYS_gettid);
+    ring->start_address = thread->start_address;
+    if (ring->start_address == 0 && ring->tid == probe->main_tid)
+        ring->start_address = probe->main_address;
+    ring->start_ticks = mr_clock_ticks();
+    (void)prctl(PR_GET_NAME, name);
+    set_name(ring, name);
+}
+
+/* pthread_setspecific() may allocate, and so call a hook: that event is nested. */
+static bool give_ring(struct mr_probe *probe, struct mr_thread *thread)
+{
+    struct mr_ring *ring = mr_pool_take(&probe->pool);
+
+    if (!ring)
+        return false;
+    describe(probe, thread, ring);
+    (void)pthread_setspecific(probe->thread_key, thread);
+    mr_ring_attach(thread, ring);
+    mr_pool_publish(ring);
+    return true;
+}
+
+bool mr_thread_meet(struct mr_thread *thread)
+{
+    uint64_t mask;
+    bool is_given;
+
+    if (thread->words)
+        return true;
+    if (thread->flags || thread->refused % REFUSED_RETRY != 0)
+        return false;
+    mask = mr_signals_block();
+    thread->flags |= MR_THREAD_BUSY;
+    is_given = give_ring(mr_probe, thread);
+    thread->flags &= ~(uint32_t)MR_THREAD_BUSY;
+    mr_signals_restore(mask);
+    return is_given;
+}
+
+static void lose_without_ring(struct mr_thread *thread)
+{
+    if (thread->flags & MR_THREAD_OWN)
+        return;
+    if (thread->flags & MR_THREAD_BUSY)
+        lose(mr_probe, MR_LOSS_NESTED);
+    else if (thread->flags & MR_THREAD_CLOSED)
+        lose(mr_probe, MR_LOSS_EXIT);
+    else {
+        thread->refused++;
+        lose(mr_probe, MR_LOSS_BUDGET);
+    }
+}
+
+void mr_thread_event(struct mr_thread *thread, const struct mr_event *event)
+{
+    int saved_errno = errno;
+
+    if (mr_thread_meet(thread))
+        mr_ring_event_slow(thread, event, mr_clock_ticks(), MR_INDEX_NONE);
+    else
+        lose_without_ring(thread);
+    errno = saved_errno;
+}
+
+/*
+ * Called up to PTHREAD_DESTRUCTOR_ITERATIONS times as long as the value is set again:
+ * the last of them, so that what other destructors call is recorded. C++ thread_local
+ * destructors have run before the first.
+ */
+static void thread_end(void *value)
+{
+    struct mr_thread *thread = value;
+    uint64_t mask;
+
+    if (++end_count < PTHREAD_DESTRUCTOR_ITERATIONS &&
+        pthread_setspecific(mr_probe->thread_key, thread) == 0)
+        return;
+    mask = mr_signals_block();
+    if (thread->words)
+        mr_ring_detach(thread);
+    thread->flags |= MR_THREAD_CLOSED;
+    mr_signals_restore(mask);
+}
+
+void mr_thread_key_init(struct mr_probe *probe)
+{
+    /* Without a key, ends of threads are not seen; their rings stay theirs. */
+    (void)pthread_key_create(&probe->thread_key, thread_end);
+}
+
+void mr_thread_after_fork(struct mr_thread *thread)
+{
+    uint64_t start_address = thread->start_address;
+
+    *thread = (struct mr_thread){.start_address = start_address};
+}
+
+MR_EXPORT void mr_thread_name(const char *name)
+{
+    int saved_errno = errno;
+
+    if (mr_probe_enabled() && mr_thread_meet(&mr_thread_self))
+        set_name(mr_thread_self.ring, name);
+    errno = saved_errno;
+}

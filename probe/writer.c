@@ -1,0 +1,320 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * field          written by        read by     access
+ * flush_wanted,  any thread        we          release [P], acquire [C]; futexes
+ *  stop_wanted
+ * flush_done,    we                any thread  release [P], acquire [C]; futexes
+ *  stopped
+ * sleeping       we; ring owners   both        relaxed, see probe/ring.c
+ * events_*,      we                stats       release after what they count, acquire
+ *  lost[]
+ * Rings: probe/ring.c, probe/drain.c, probe/announce.c.
+ * Progress: the loop never waits for a thread of the program.
+ */
+#include "probe/writer.h"
+
+#include "base/clock.h"
+#include "probe/futex.h"
+
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+
+/* 1 MiB of frames between two looks at the network. */
+#define ROUNDS_PER_IO 16
+/* While events come, the longest wait for the network before the rings are seen again. */
+#define BUSY_WAIT_NS (100 * MR_MICROSECOND_NS)
+#define BUSY_NS (5 * MR_MILLISECOND_NS)
+/* Sleeps of an idle writer; a ring that fills wakes it. */
+#define IDLE_MIN_NS MR_MILLISECOND_NS
+#define IDLE_MAX_NS (10 * MR_MILLISECOND_NS)
+
+static bool is_drainable(const struct mr_ring *ring)
+{
+    uint32_t state = mr_load_acquire(&ring->state);
+
+    return ring->is_announced && !ring->done.is_last &&
+           (state == MR_RING_OWNED || state == MR_RING_CLOSED);
+}
+
+/* Every ring once, beginning where the last frame got full, so that none starves. */
+static void stage_rings(struct mr_writer *writer, uint64_t now_ns)
+{
+    struct mr_ring *first = mr_load_acquire(&writer->probe->pool.rings);
+    struct mr_ring *start = writer->next_ring ? writer->next_ring : first, *ring = start;
+
+    while (ring) {
+        if (is_drainable(ring))
+            (void)mr_drain_ring(&writer->frame, ring, writer->epoch, now_ns);
+        ring = ring->next ? ring->next : first;
+        if (ring == start ||
+            writer->frame.capacity - writer->frame.size < MR_DRAIN_ROOM_MIN)
+            break;
+    }
+    writer->next_ring = ring;
+}
+
+static void publish(struct mr_writer *writer, const struct mr_drain_totals *totals)
+{
+    struct mr_probe *probe = writer->probe;
+
+    for (size_t i = 0; i < MR_LOSS_REASON_COUNT; i++)
+        if (totals->lost[i])
+            (void)mr_add_relaxed(&probe->lost[i], totals->lost[i]);
+    mr_store_release(&probe->events_written, writer->events);
+}
+
+static enum mr_round commit_frame(struct mr_writer *writer)
+{
+    struct mr_drain_frame *frame = &writer->frame;
+
+    if (frame->size == 0)
+        return MR_ROUND_EMPTY;
+    if (mr_announce_is_stale(writer)) { /* a site in it was named after we announced */
+        mr_drain_abort(frame);
+        return MR_ROUND_MOVED;
+    }
+    mr_writer_commit(writer, MR_FRAME_CHUNKS, frame->size, frame->totals.events);
+    mr_drain_commit(frame, &writer->probe->pool);
+    publish(writer, &frame->totals);
+    return MR_ROUND_MOVED;
+}
+
+/* One frame. */
+static enum mr_round round_once(struct mr_writer *writer, uint64_t now_ns)
+{
+    uint8_t *payload;
+
+    if (!mr_announce(writer, now_ns))
+        return MR_ROUND_FULL;
+    payload = mr_writer_reserve(writer);
+    if (!payload)
+        return MR_ROUND_FULL;
+    mr_drain_begin(&writer->frame, payload, MR_WRITER_FRAME);
+    stage_rings(writer, now_ns);
+    return commit_frame(writer);
+}
+
+static enum mr_round rounds(struct mr_writer *writer, uint64_t now_ns)
+{
+    enum mr_round round = MR_ROUND_MOVED;
+
+    for (int i = 0; i < ROUNDS_PER_IO && round == MR_ROUND_MOVED; i++) {
+        round = round_once(writer, now_ns);
+        if (writer->flush_rounds_left > 0 && round == MR_ROUND_MOVED)
+            writer->flush_rounds_left--;
+        if (i > 0 && round == MR_ROUND_EMPTY)
+            return MR_ROUND_MOVED;
+    }
+    return round;
+}
+
+/* Enough frames to empty every ring as it is now, however the threads go on. */
+static uint32_t flush_rounds(struct mr_writer *writer)
+{
+    struct mr_ring *ring = mr_load_acquire(&writer->probe->pool.rings);
+    uint64_t bytes = MR_WRITER_FRAME;
+
+    for (; ring; ring = ring->next)
+        bytes += ring->capacity * sizeof(uint64_t) + MR_DRAIN_ROOM_MIN;
+    return (uint32_t)(2 * bytes / MR_WRITER_FRAME) + 1;
+}
+
+/* A flush begins, is drained, is acknowledged. */
+static void flush_step(struct mr_writer *writer, enum mr_round round)
+{
+    struct mr_probe *probe = writer->probe;
+    uint32_t wanted = mr_load_acquire(&probe->flush_wanted); /* [C] */
+    uint32_t done = mr_load_relaxed(&probe->flush_done);
+
+    if (writer->flush_started == done) {
+        if (wanted == done)
+            return;
+        writer->flush_started = wanted;
+        writer->flush_rounds_left = flush_rounds(writer);
+        writer->flush_sequence = 0;
+        return; /* what was seen of the rings until now was before the request */
+    }
+    if (writer->flush_sequence == 0 && writer->has_sender &&
+        (round == MR_ROUND_EMPTY || writer->flush_rounds_left == 0)) {
+        writer->flush_rounds_left = 0;
+        writer->flush_sequence = writer->sender.next_sequence;
+    }
+    if (writer->flush_sequence &&
+        writer->sender.oldest_sequence >= writer->flush_sequence) {
+        mr_store_release(&probe->flush_done, writer->flush_started); /* [P] */
+        mr_futex_wake(&probe->flush_done);
+    }
+}
+
+/* Begun, and the rings not seen since. */
+static bool is_flush_young(const struct mr_writer *writer)
+{
+    return writer->flush_started != mr_load_relaxed(&writer->probe->flush_done) &&
+           writer->flush_sequence == 0;
+}
+
+static void sleep_until_event(struct mr_writer *writer, uint64_t ns)
+{
+    struct mr_probe *probe = writer->probe;
+    _Atomic uint32_t *sleeping = &probe->pool.shared.sleeping;
+
+    mr_store_seq_cst(sleeping, 1);
+    if (!mr_load_seq_cst(&probe->stop_wanted) &&
+        mr_load_seq_cst(&probe->flush_wanted) == writer->flush_started)
+        mr_futex_wait(sleeping, 1, ns);
+    mr_store_relaxed(sleeping, 0);
+}
+
+/*
+ * Just after events came we look again soon; else we sleep, longer and longer. With
+ * frames under way the network is waited for, for less time than a ring takes to fill.
+ */
+static void idle(struct mr_writer *writer, uint64_t now_ns)
+{
+    bool is_drained = !writer->has_sender || mr_sender_is_drained(&writer->sender);
+
+    if (now_ns - writer->moved_at_ns < BUSY_NS && !is_drained && writer->is_calibrated) {
+        (void)mr_writer_io(writer, now_ns, BUSY_WAIT_NS);
+        return;
+    }
+    sleep_until_event(writer, is_drained ? writer->idle_ns : IDLE_MIN_NS);
+    if (writer->idle_ns < IDLE_MAX_NS)
+        writer->idle_ns *= 2;
+}
+
+static void run_once(struct mr_writer *writer)
+{
+    uint64_t now_ns = mr_clock_monotonic_ns();
+    enum mr_round round = rounds(writer, now_ns);
+    bool has_moved = mr_writer_io(writer, now_ns, 0);
+
+    mr_store_release(&writer->probe->events_acked, mr_writer_acked(writer));
+    flush_step(writer, round);
+    if (round == MR_ROUND_MOVED) {
+        writer->moved_at_ns = now_ns;
+        writer->idle_ns = IDLE_MIN_NS;
+    } else if (!has_moved && !is_flush_young(writer)) {
+        idle(writer, now_ns);
+    }
+}
+
+/* The streams that still run end with their source. False: no room yet. */
+static bool end_streams(struct mr_writer *writer)
+{
+    struct mr_ring *ring = mr_load_acquire(&writer->probe->pool.rings);
+
+    for (; ring; ring = ring->next) {
+        uint8_t *payload;
+
+        if (mr_load_acquire(&ring->state) != MR_RING_OWNED || !ring->is_announced ||
+            ring->done.is_last)
+            continue;
+        payload = mr_writer_reserve(writer);
+        if (!payload)
+            return false;
+        mr_drain_begin(&writer->frame, payload, MR_WRITER_FRAME);
+        if (mr_drain_source_end(&writer->frame, ring, writer->epoch))
+            (void)commit_frame(writer);
+        if (!ring->done.is_last)
+            return false;
+    }
+    return true;
+}
+
+static void run_to_end(struct mr_writer *writer)
+{
+    uint64_t deadline_ns =
+        mr_clock_monotonic_ns() + writer->probe->config.exit_timeout_ns;
+    bool is_done = false;
+
+    mr_store_relaxed(&writer->probe->pool.shared.draining, 0); /* nobody waits for us */
+    while (!is_done && mr_clock_monotonic_ns() < deadline_ns) {
+        uint64_t now_ns = mr_clock_monotonic_ns();
+        enum mr_round round = rounds(writer, now_ns);
+
+        if (round == MR_ROUND_EMPTY && end_streams(writer))
+            is_done = writer->is_calibrated || !writer->has_sender;
+        if (!mr_writer_io(writer, now_ns, is_done ? 0 : BUSY_WAIT_NS) &&
+            round != MR_ROUND_MOVED && !is_done)
+            mr_sleep_ns(BUSY_WAIT_NS);
+        /* A child that never had an event has nobody to say goodbye to. */
+        if (writer->probe->source.is_forked && writer->events == 0 &&
+            !writer->is_calibrated)
+            return;
+    }
+    mr_writer_finish(writer, deadline_ns);
+    mr_store_release(&writer->probe->events_acked, mr_writer_acked(writer));
+}
+
+static void *writer_main(void *argument)
+{
+    struct mr_probe *probe = argument;
+    struct mr_writer *writer = probe->writer;
+
+    mr_thread_self.flags = MR_THREAD_OWN;
+    (void)prctl(PR_SET_NAME, "millrace");
+    while (!mr_load_acquire(&probe->stop_wanted)) /* [C] */
+        run_once(writer);
+    run_to_end(writer);
+    mr_store_release(&probe->stopped, 1); /* [P] */
+    mr_futex_wake(&probe->stopped);
+    return NULL;
+}
+
+static void *map(uint64_t bytes)
+{
+    void *memory = mmap(NULL, bytes, PROT_READ | PROT_WRITE,
+                        MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+
+    return memory == MAP_FAILED ? NULL : memory;
+}
+
+static bool make_writer(struct mr_probe *probe)
+{
+    struct mr_writer *writer = map(sizeof(*writer));
+
+    if (!writer)
+        return false;
+    writer->outbox = map(MR_WRITER_OUTBOX);
+    if (!writer->outbox) {
+        (void)munmap(writer, sizeof(*writer));
+        return false;
+    }
+    probe->writer = writer;
+    return true;
+}
+
+/*
+ * Started where tracing starts (the library's constructor, or fork's handler in the
+ * child), not at the first event: starting a thread allocates, and the first event may
+ * come from inside malloc, with its lock held.
+ */
+enum mr_status mr_writer_start(struct mr_probe *probe)
+{
+    if (!probe->writer && !make_writer(probe))
+        return MR_ENOMEM;
+    probe->writer->probe = probe;
+    probe->writer->idle_ns = IDLE_MIN_NS;
+    mr_store_relaxed(&probe->pool.shared.pid, probe->source.pid);
+    if (mr_own_thread(probe, writer_main) != MR_OK)
+        return MR_ENOMEM;
+    mr_store_relaxed(&probe->pool.shared.draining, 1);
+    return MR_OK;
+}
+
+void mr_writer_after_fork(struct mr_probe *probe)
+{
+    struct mr_writer *writer = probe->writer;
+    uint8_t *outbox;
+
+    if (!writer)
+        return;
+    if (writer->has_sender)
+        mr_sender_abandon(&writer->sender);
+    outbox = writer->outbox;
+    /* Fresh pages instead of copies; nobody else has these. */
+    (void)madvise(outbox, MR_WRITER_OUTBOX, MADV_DONTNEED);
+    (void)madvise(writer, sizeof(*writer), MADV_DONTNEED);
+    writer->outbox = outbox;
+}

@@ -1,0 +1,75 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The probe's writer thread: drains rings into frames, sends them, answers requests.
+ * It has every signal blocked, and memory of its own; it takes no lock and calls neither
+ * malloc, stdio, the loader nor the resolver, because a thread of the program may hold
+ * any of their locks while it waits for room in its ring.
+ *
+ * This header is what writer.c, writer_io.c and announce.c share; outside the probe's
+ * writer only mr_writer_start() and its kin (probe/registry.h) are called.
+ */
+#ifndef MR_PROBE_WRITER_H
+#define MR_PROBE_WRITER_H
+
+#include "net/sender.h"
+#include "probe/drain.h"
+#include "probe/registry.h"
+
+/* Payload of our frames: what every receiver takes, so no hello has to come first. */
+#define MR_WRITER_FRAME MR_WIRE_MAX_FRAME_MIN
+/* 140 ms of one thread at full speed (118 M events/s), or one round trip of many. */
+#define MR_WRITER_OUTBOX (UINT64_C(16) << 20)
+/* Frames that may be in the outbox; for the sums behind them. A power of two. */
+#define MR_WRITER_FRAMES_MAX 16384
+
+enum mr_round { MR_ROUND_EMPTY, MR_ROUND_MOVED, MR_ROUND_FULL };
+
+struct mr_writer {
+    struct mr_probe *probe;
+    struct mr_sender sender;
+    uint8_t *outbox; /* mapped */
+    struct mr_drain_frame frame;
+    struct mr_ring *next_ring; /* where the next round begins */
+    struct mr_clock_info clock;
+    bool is_calibrated, has_sender;
+
+    /* Announced so far; see announce.c. */
+    uint32_t epoch;
+    bool are_modules_announced;
+    uint32_t named_announced, named_first;
+    uint64_t source_lost[MR_LOSS_REASON_COUNT];
+    uint64_t sync_at_ns;
+    struct mr_dict_writer dict;
+    bool is_dict_open;
+    uint32_t next_module;
+    struct mr_module_table modules;
+
+    /* events_until[n % MR_WRITER_FRAMES_MAX]: events in frames 1..n. */
+    uint64_t events;
+    uint64_t events_until[MR_WRITER_FRAMES_MAX];
+
+    uint32_t flush_started, flush_rounds_left;
+    uint64_t flush_sequence;
+    uint64_t moved_at_ns, idle_ns;
+};
+
+/* announce.c: commits what the next CHUNKS frame may need. False: no room. */
+bool mr_announce(struct mr_writer *writer, uint64_t now_ns);
+/* Whether a site may have been named since. */
+bool mr_announce_is_stale(const struct mr_writer *writer);
+/* A receiver that knows nothing of us: tell all again. */
+void mr_announce_again(struct mr_writer *writer);
+
+/* writer_io.c */
+/* Room for a frame in the outbox, or NULL. */
+uint8_t *mr_writer_reserve(struct mr_writer *writer);
+void mr_writer_commit(struct mr_writer *writer, enum mr_frame_type type, size_t size,
+                      uint64_t events);
+/* Connects once it can, then sends and receives what can be; true when something moved. */
+bool mr_writer_io(struct mr_writer *writer, uint64_t now_ns, uint64_t timeout_ns);
+/* Events that the receiver has. */
+uint64_t mr_writer_acked(const struct mr_writer *writer);
+/* The end of the program: BYE, and a line to stderr if events could not be sent. */
+void mr_writer_finish(struct mr_writer *writer, uint64_t deadline_ns);
+
+#endif
