@@ -1,0 +1,249 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "pipeline/dictionary.h"
+
+#include "base/assert.h"
+#include "base/hash.h"
+#include "base/table.h"
+#include "pipeline/dict_copy.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#define NONE UINT32_MAX
+#define MIN_CAPACITY 64u
+#define BLOCK_OVERHEAD 16 /* of malloc */
+
+struct entry {
+    void *block;   /* pipeline/dict_copy.h */
+    uint32_t next; /* in the list of unsent ones */
+    uint16_t kind;
+    uint16_t rank; /* the better one is greater */
+    bool is_unsent;
+};
+
+struct mr_dictionary {
+    struct mr_dictionary_limits limits;
+    struct mr_table table;
+    struct entry *entries;
+    uint32_t count, capacity;
+    uint32_t first_unsent, last_unsent, unsent_count;
+    size_t bytes;
+    uint64_t beyond;
+};
+
+enum mr_status mr_dictionary_new(const struct mr_dictionary_limits *limits,
+                                 struct mr_dictionary **dictionary)
+{
+    struct mr_dictionary *made = calloc(1, sizeof(*made));
+
+    if (!made)
+        return MR_ENOMEM;
+    made->limits.items_max =
+        limits && limits->items_max ? limits->items_max : MR_DICTIONARY_ITEMS_MAX;
+    made->limits.bytes_max =
+        limits && limits->bytes_max ? limits->bytes_max : MR_DICTIONARY_BYTES_MAX;
+    made->first_unsent = made->last_unsent = NONE;
+    mr_table_init(&made->table, made->limits.items_max);
+    *dictionary = made;
+    return MR_OK;
+}
+
+void mr_dictionary_free(struct mr_dictionary *dictionary)
+{
+    if (!dictionary)
+        return;
+    for (uint32_t i = 0; i < dictionary->count; i++)
+        free(dictionary->entries[i].block);
+    free(dictionary->entries);
+    mr_table_fini(&dictionary->table);
+    free(dictionary);
+}
+
+/* False for a kind that is not kept. */
+static bool identify(const struct mr_dict_item *item, struct mr_id *key, uint16_t *rank)
+{
+    struct mr_id ids[3] = {{0, (uint64_t)item->kind}, {0, 0}, {0, 0}};
+
+    *rank = 0;
+    switch (item->kind) {
+    case MR_DICT_SITE:
+        ids[1] = item->site.id;
+        *rank = (uint16_t)item->site.quality;
+        break;
+    case MR_DICT_SCOPE:
+        ids[1] = item->scope.id;
+        break;
+    case MR_DICT_SOURCE:
+        ids[1] = item->source.id;
+        *rank = (uint16_t)item->source.state;
+        break;
+    case MR_DICT_OUTER:
+        ids[1] = item->outer.scope;
+        ids[2] = item->outer.site;
+        break;
+    case MR_DICT_NODE:
+        ids[1] = item->node.id;
+        break;
+    default:
+        return false;
+    }
+    *key = mr_hash128(mr_span_of(ids, sizeof(ids)));
+    return true;
+}
+
+static void add_unsent(struct mr_dictionary *dictionary, uint32_t index)
+{
+    struct entry *entry = &dictionary->entries[index];
+
+    if (entry->is_unsent)
+        return;
+    entry->is_unsent = true;
+    entry->next = NONE;
+    if (dictionary->last_unsent == NONE)
+        dictionary->first_unsent = index;
+    else
+        dictionary->entries[dictionary->last_unsent].next = index;
+    dictionary->last_unsent = index;
+    dictionary->unsent_count++;
+}
+
+static enum mr_status grow(struct mr_dictionary *dictionary)
+{
+    uint32_t capacity = dictionary->capacity ? dictionary->capacity * 2 : MIN_CAPACITY;
+    struct entry *entries;
+
+    if (dictionary->count < dictionary->capacity)
+        return MR_OK;
+    entries = realloc(dictionary->entries, capacity * sizeof(*entries));
+    if (!entries)
+        return MR_ENOMEM;
+    dictionary->entries = entries;
+    dictionary->capacity = capacity;
+    return MR_OK;
+}
+
+static size_t bytes_of(const struct mr_dict_item *item)
+{
+    return mr_dict_copy_size(item) + BLOCK_OVERHEAD;
+}
+
+static enum mr_status refuse(struct mr_dictionary *dictionary)
+{
+    dictionary->beyond++;
+    return MR_ELIMIT;
+}
+
+static enum mr_status keep_new(struct mr_dictionary *dictionary,
+                               const struct mr_dict_item *item, struct mr_id key,
+                               uint16_t rank)
+{
+    size_t bytes = bytes_of(item);
+    enum mr_status status;
+    void *block;
+
+    if (dictionary->count >= dictionary->limits.items_max ||
+        bytes > dictionary->limits.bytes_max - dictionary->bytes)
+        return refuse(dictionary);
+    status = grow(dictionary);
+    if (status != MR_OK)
+        return status;
+    block = mr_dict_copy_new(item);
+    if (!block)
+        return MR_ENOMEM;
+    status = mr_table_put(&dictionary->table, key, dictionary->count);
+    if (status != MR_OK) {
+        free(block);
+        return status;
+    }
+    dictionary->entries[dictionary->count] =
+        (struct entry){.block = block, .kind = (uint16_t)item->kind, .rank = rank};
+    dictionary->bytes += bytes;
+    add_unsent(dictionary, dictionary->count++);
+    return MR_OK;
+}
+
+static enum mr_status keep_better(struct mr_dictionary *dictionary,
+                                  const struct mr_dict_item *item, uint32_t index,
+                                  uint16_t rank)
+{
+    struct entry *entry = &dictionary->entries[index];
+    struct mr_dict_item old;
+    size_t bytes = bytes_of(item), others;
+    void *block;
+
+    if (rank <= entry->rank)
+        return MR_OK;
+    mr_dict_copy_get((enum mr_dict_kind)entry->kind, entry->block, &old);
+    others = dictionary->bytes - bytes_of(&old);
+    if (bytes > dictionary->limits.bytes_max - others)
+        return refuse(dictionary);
+    block = mr_dict_copy_new(item);
+    if (!block)
+        return MR_ENOMEM;
+    free(entry->block);
+    entry->block = block;
+    entry->rank = rank;
+    dictionary->bytes = others + bytes;
+    add_unsent(dictionary, index);
+    return MR_OK;
+}
+
+enum mr_status mr_dictionary_take(struct mr_dictionary *dictionary,
+                                  const struct mr_dict_item *item)
+{
+    struct mr_id key;
+    uint16_t rank;
+    uint32_t index;
+
+    if (!identify(item, &key, &rank))
+        return MR_EUSAGE;
+    index = mr_table_find(&dictionary->table, key);
+    MR_DEBUG_ASSERT(index == MR_TABLE_NONE || index < dictionary->count);
+    if (index == MR_TABLE_NONE)
+        return keep_new(dictionary, item, key, rank);
+    return keep_better(dictionary, item, index, rank);
+}
+
+bool mr_dictionary_peek(const struct mr_dictionary *dictionary, struct mr_dict_item *item)
+{
+    const struct entry *entry;
+
+    if (dictionary->first_unsent == NONE)
+        return false;
+    entry = &dictionary->entries[dictionary->first_unsent];
+    mr_dict_copy_get((enum mr_dict_kind)entry->kind, entry->block, item);
+    return true;
+}
+
+void mr_dictionary_mark_sent(struct mr_dictionary *dictionary)
+{
+    struct entry *entry;
+
+    MR_ASSERT(dictionary->first_unsent != NONE);
+    entry = &dictionary->entries[dictionary->first_unsent];
+    MR_ASSERT(entry->is_unsent);
+    entry->is_unsent = false;
+    dictionary->first_unsent = entry->next;
+    if (entry->next == NONE)
+        dictionary->last_unsent = NONE;
+    dictionary->unsent_count--;
+}
+
+void mr_dictionary_mark_all_unsent(struct mr_dictionary *dictionary)
+{
+    dictionary->first_unsent = dictionary->last_unsent = NONE;
+    dictionary->unsent_count = 0;
+    for (uint32_t i = 0; i < dictionary->count; i++) {
+        dictionary->entries[i].is_unsent = false;
+        add_unsent(dictionary, i);
+    }
+}
+
+void mr_dictionary_stats(const struct mr_dictionary *dictionary,
+                         struct mr_dictionary_stats *stats)
+{
+    *stats = (struct mr_dictionary_stats){.items = dictionary->count,
+                                          .unsent = dictionary->unsent_count,
+                                          .bytes = dictionary->bytes,
+                                          .beyond = dictionary->beyond};
+}

@@ -1,0 +1,251 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * field                written by     read by     access
+ * config->reannounce   forward        this        acquire load [R], pairs with the release add in forward.c; nothing but the value counts
+ */
+#include "pipeline/filters/merge.h"
+
+#include "base/atomics.h"
+#include "base/clock.h"
+#include "pipeline/dict_batch.h"
+
+struct merge {
+    const struct mr_merge_config *config;
+    struct mr_accumulator *accumulator;
+    struct mr_dictionary *dictionary;
+    struct mr_dict_batch dict;
+    uint64_t period_ns, next_ns;
+    uint64_t announced;               /* value of *reannounce that has been served */
+    struct mr_accumulator_stats told; /* in counters already */
+    uint64_t told_beyond;
+};
+
+static void name_counters(struct mr_filter *filter)
+{
+    mr_filter_name_counter(filter, MR_MERGE_BAD_DELTA, "merge_bad_delta");
+    mr_filter_name_counter(filter, MR_MERGE_BAD_DICT, "merge_bad_dict");
+    mr_filter_name_counter(filter, MR_MERGE_OVER_LIMIT, "merge_over_limit");
+    mr_filter_name_counter(filter, MR_MERGE_UNKNOWN, "merge_unknown");
+    mr_filter_name_counter(filter, MR_MERGE_UNWRITTEN, "merge_unwritten");
+    mr_filter_name_counter(filter, MR_MERGE_DICTIONARY_BEYOND, "merge_dictionary_beyond");
+    mr_filter_name_counter(filter, MR_MERGE_EARLY, "merge_early");
+    mr_filter_name_counter(filter, MR_MERGE_REANNOUNCED, "merge_reannounced");
+}
+
+static uint64_t reannounce_value(const struct merge *merge)
+{
+    return merge->config->reannounce ? mr_load_acquire(merge->config->reannounce)
+                                     : 0; /* [R] */
+}
+
+static enum mr_status merge_open(struct mr_filter *filter, const void *config,
+                                 struct mr_error *error)
+{
+    struct merge *merge = mr_filter_state(filter);
+    enum mr_status status;
+
+    merge->config = config;
+    merge->period_ns =
+        merge->config->period_ns ? merge->config->period_ns : MR_MERGE_PERIOD_NS;
+    merge->announced = reannounce_value(merge);
+    name_counters(filter);
+    status = mr_accumulator_new(&merge->config->accumulator, &merge->accumulator);
+    if (status == MR_OK)
+        status = mr_dictionary_new(&merge->config->dictionary, &merge->dictionary);
+    if (status != MR_OK) {
+        mr_accumulator_free(merge->accumulator);
+        return mr_error_set(error, status, "merge: %s", mr_status_text(status));
+    }
+    return MR_OK;
+}
+
+static void merge_close(struct mr_filter *filter)
+{
+    struct merge *merge = mr_filter_state(filter);
+
+    mr_dict_batch_fini(&merge->dict);
+    mr_dictionary_free(merge->dictionary);
+    mr_accumulator_free(merge->accumulator);
+}
+
+/* What the parts have counted since the last time. */
+static void tell_counters(struct mr_filter *filter)
+{
+    struct merge *merge = mr_filter_state(filter);
+    struct mr_accumulator_stats now;
+    struct mr_dictionary_stats dictionary;
+
+    mr_accumulator_stats(merge->accumulator, &now);
+    mr_dictionary_stats(merge->dictionary, &dictionary);
+    mr_filter_count(filter, MR_MERGE_OVER_LIMIT, now.over_limit - merge->told.over_limit);
+    mr_filter_count(filter, MR_MERGE_UNKNOWN, now.unknown - merge->told.unknown);
+    mr_filter_count(filter, MR_MERGE_UNWRITTEN, now.unwritten - merge->told.unwritten);
+    mr_filter_count(filter, MR_MERGE_DICTIONARY_BEYOND,
+                    dictionary.beyond - merge->told_beyond);
+    merge->told = now;
+    merge->told_beyond = dictionary.beyond;
+}
+
+/* One item goes out; one that no batch can hold is skipped, as its site or shape then stays without a name. */
+static enum mr_status emit_item(struct mr_filter *filter, const struct mr_dict_item *item)
+{
+    struct merge *merge = mr_filter_state(filter);
+    enum mr_status status = mr_dict_batch_put(&merge->dict, filter, item);
+
+    if (status != MR_ELIMIT)
+        return status;
+    mr_filter_count(filter, MR_MERGE_UNWRITTEN, 1);
+    return MR_OK;
+}
+
+/* All unsent items, or as many as the next filter takes without waiting. */
+static enum mr_status emit_dictionary(struct mr_filter *filter, bool is_patient)
+{
+    struct merge *merge = mr_filter_state(filter);
+    struct mr_dict_item item;
+    enum mr_status status = MR_OK;
+
+    while (status == MR_OK && (is_patient || mr_filter_can_emit(filter)) &&
+           mr_dictionary_peek(merge->dictionary, &item)) {
+        status = emit_item(filter, &item);
+        mr_dictionary_mark_sent(merge->dictionary);
+    }
+    return status == MR_OK ? mr_dict_batch_emit(&merge->dict, filter) : status;
+}
+
+static enum mr_status emit_deltas(struct mr_filter *filter)
+{
+    struct merge *merge = mr_filter_state(filter);
+    enum mr_status status = mr_accumulator_write_begin(merge->accumulator);
+    uint64_t created_ns = mr_clock_realtime_ns();
+
+    while (status == MR_OK) {
+        struct mr_batch *batch = mr_batch_new(MR_BATCH_DELTA);
+
+        if (!batch)
+            return MR_ENOMEM;
+        status = mr_accumulator_write(merge->accumulator, merge->config->level,
+                                      created_ns, &batch->bytes);
+        if (status == MR_OK)
+            status = mr_filter_emit(filter, batch);
+        else
+            mr_batch_free(batch);
+    }
+    mr_accumulator_reset(merge->accumulator);
+    tell_counters(filter);
+    return status == MR_END ? MR_OK : status;
+}
+
+static enum mr_status emit_all(struct mr_filter *filter)
+{
+    enum mr_status status = emit_dictionary(filter, true);
+
+    return status == MR_OK ? emit_deltas(filter) : status;
+}
+
+static enum mr_status process_delta(struct mr_filter *filter,
+                                    const struct mr_batch *batch)
+{
+    struct merge *merge = mr_filter_state(filter);
+    enum mr_status status;
+
+    mr_accumulator_open(merge->accumulator, mr_buffer_span(&batch->bytes));
+    while ((status = mr_accumulator_merge(merge->accumulator, NULL)) == MR_AGAIN) {
+        mr_filter_count(filter, MR_MERGE_EARLY, 1);
+        status = emit_all(filter);
+        if (status != MR_OK)
+            return status;
+    }
+    if (status == MR_EFORMAT) {
+        mr_filter_count(filter, MR_MERGE_BAD_DELTA, 1);
+        status = MR_OK;
+    }
+    return status;
+}
+
+static enum mr_status process_item(struct mr_filter *filter,
+                                   const struct mr_dict_item *item)
+{
+    struct merge *merge = mr_filter_state(filter);
+    enum mr_status status = mr_dictionary_take(merge->dictionary, item);
+
+    if (status == MR_ELIMIT)
+        return emit_item(filter, item);
+    if (status == MR_EUSAGE) {
+        mr_filter_count(filter, MR_MERGE_UNKNOWN, 1);
+        return MR_OK;
+    }
+    return status;
+}
+
+static enum mr_status process_dict(struct mr_filter *filter, const struct mr_batch *batch)
+{
+    struct mr_dict_reader reader;
+    struct mr_dict_item item;
+    enum mr_status status = mr_dict_open(&reader, mr_buffer_span(&batch->bytes), NULL);
+
+    while (status == MR_OK) {
+        status = mr_dict_next(&reader, &item, NULL);
+        if (status == MR_OK)
+            status = process_item(filter, &item);
+    }
+    if (status == MR_END)
+        mr_filter_count(filter, MR_MERGE_UNKNOWN, reader.unknown);
+    mr_dict_close(&reader);
+    if (status == MR_EFORMAT)
+        mr_filter_count(filter, MR_MERGE_BAD_DICT, 1);
+    return status == MR_END || status == MR_EFORMAT ? MR_OK : status;
+}
+
+static enum mr_status merge_process(struct mr_filter *filter, struct mr_batch *batch)
+{
+    enum mr_status status;
+
+    if (batch->kind != MR_BATCH_DELTA && batch->kind != MR_BATCH_DICT)
+        return mr_filter_emit(filter, batch);
+    status = batch->kind == MR_BATCH_DELTA ? process_delta(filter, batch)
+                                           : process_dict(filter, batch);
+    mr_batch_free(batch);
+    return status;
+}
+
+static void serve_reannounce(struct mr_filter *filter)
+{
+    struct merge *merge = mr_filter_state(filter);
+    uint64_t value = reannounce_value(merge);
+
+    if (value == merge->announced)
+        return;
+    merge->announced = value;
+    mr_dictionary_mark_all_unsent(merge->dictionary);
+    mr_filter_count(filter, MR_MERGE_REANNOUNCED, 1);
+}
+
+static enum mr_status merge_tick(struct mr_filter *filter, uint64_t now_ns)
+{
+    struct merge *merge = mr_filter_state(filter);
+    enum mr_status status;
+
+    if (now_ns < merge->next_ns)
+        return MR_OK;
+    merge->next_ns = now_ns + merge->period_ns;
+    serve_reannounce(filter);
+    status = emit_dictionary(filter, false);
+    if (status != MR_OK)
+        return status;
+    if (mr_filter_can_emit(filter))
+        return emit_deltas(filter);
+    mr_accumulator_forget_open(
+        merge->accumulator); /* each period's deltas tell them anew */
+    return MR_OK;
+}
+
+const struct mr_filter_kind mr_merge_filter = {
+    .name = "merge",
+    .state_size = sizeof(struct merge),
+    .open = merge_open,
+    .process = merge_process,
+    .tick = merge_tick,
+    .drain = emit_all,
+    .close = merge_close,
+};
