@@ -18,7 +18,7 @@ out=$root/build/sqlite
 compiler=${CC:-gcc}
 
 usage() {
-    sed -n 's/^# \{0,1\}//; 3,13p' "${BASH_SOURCE[0]}"
+    sed -n '3,/^set/ { /^set/d; s/^# \{0,1\}//; p }' "${BASH_SOURCE[0]}"
 }
 
 # compile FLAGS-NAME SOURCE FLAGS...: SOURCE becomes objects/FLAGS-NAME/SOURCE.o, unless that is there and up to date.
@@ -62,7 +62,7 @@ build() {
         read -ra cflags <<<"$(pkg-config --cflags millrace)"
         read -ra libs <<<"$(pkg-config --libs millrace)"
         compile_both instrumented -O2 "${cflags[@]}"
-        link instrumented instrumented "${libs[@]}" "-Wl,-rpath,$(pkg-config --variable=libdir millrace)"
+        link instrumented instrumented "${libs[@]}"
         ;;
     count)
         read -ra cflags <<<"$(pkg-config --cflags millrace)"

@@ -172,16 +172,14 @@ def sanitizer_flags():
 
 
 def make_flags():
-    """For an example's Makefile: LDFLAGS that find the probe of this build."""
-    libdir = pkg_config("--variable=libdir")[0]
-    return ["LDFLAGS=" + shlex.join(["-Wl,-rpath," + libdir, *sanitizer_flags()])]
+    """For an example's Makefile."""
+    return ["LDFLAGS=" + shlex.join(sanitizer_flags())]
 
 
 def compile_program(output, sources, *flags, compiler="gcc"):
     """Compiles as a user of millrace does; `flags` follow the sources."""
     command = [compiler, "-O2", "-g", *pkg_config("--cflags"), *map(str, sources), "-o", str(output),
-               *pkg_config("--libs"), "-Wl,-rpath," + pkg_config("--variable=libdir")[0], "-pthread",
-               *sanitizer_flags(), *flags]
+               *pkg_config("--libs"), "-pthread", *sanitizer_flags(), *flags]
     run = subprocess.run(command, capture_output=True, text=True, check=False)
     check(run.returncode == 0, f"{shlex.join(command)}\n{run.stderr}")
     return output
