@@ -172,6 +172,8 @@ uint32_t mr_sites_add_span(struct mr_sites *sites, const char *app,
         sites->refused++;
         return MR_SITE_UNKNOWN;
     }
+    if (site.flags & MR_NAMED_SITE_ROOT)
+        mr_store_relaxed(&sites->has_roots, true); /* the pipe orders it before the number */
     return add(sites, &site);
 }
 

@@ -20,9 +20,11 @@
 #ifndef MR_PIPELINE_SITES_H
 #define MR_PIPELINE_SITES_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "base/assert.h"
+#include "base/atomics.h"
 #include "base/id.h"
 #include "base/span.h"
 #include "base/status.h"
@@ -54,6 +56,7 @@ struct mr_sites {
     struct mr_site *segments[MR_SITES_SEGMENTS];
     uint32_t count, limit;
     uint64_t refused; /* sites that found no room */
+    _Atomic bool has_roots; /* some span is a root by attribute; set before its number is handed on */
     struct mr_sites_index *index;
 };
 

@@ -1,0 +1,258 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "pipeline/filters/reconstruct.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/assert.h"
+#include "base/compiler.h"
+#include "pipeline/filters/reconstruct_private.h"
+
+static const char *const counter_names[MR_RECONSTRUCT_COUNTERS] = {
+    [MR_RECONSTRUCT_UNMATCHED] = "reconstruct_exits_without_enter",
+    [MR_RECONSTRUCT_UNWOUND] = "reconstruct_calls_unwound",
+    [MR_RECONSTRUCT_INCOMPLETE] = "reconstruct_calls_incomplete",
+    [MR_RECONSTRUCT_TOO_DEEP] = "reconstruct_events_too_deep",
+    [MR_RECONSTRUCT_BROKEN] = "reconstruct_trees_broken",
+    [MR_RECONSTRUCT_LEARNED] = "reconstruct_outer_frames_learned",
+    [MR_RECONSTRUCT_UNWINDS_UNKNOWN] = "reconstruct_unwinds_unknown",
+};
+
+static enum mr_status reconstruct_open(struct mr_filter *filter, const void *config,
+                                       struct mr_error *error)
+{
+    struct mr_reconstruct *rebuild = mr_filter_state(filter);
+
+    rebuild->filter = filter;
+    rebuild->config = config;
+    if (!config || !rebuild->config->outer.sites || rebuild->config->depth_max == 0)
+        return mr_error_set(error, MR_EUSAGE, "reconstruct: needs sites and depth_max");
+    mr_counters_init(&rebuild->counters, filter, counter_names, MR_RECONSTRUCT_COUNTERS);
+    mr_outer_init(&rebuild->outer, &rebuild->config->outer);
+    return MR_OK;
+}
+
+static enum mr_status new_out(struct mr_reconstruct *rebuild)
+{
+    struct mr_batch *out = mr_batch_new(MR_BATCH_EVENTS);
+
+    if (!out)
+        return MR_ENOMEM;
+    out->source = rebuild->in->source;
+    out->stream = rebuild->in->stream;
+    if (rebuild->out == rebuild->in && rebuild->written)
+        memcpy(out->events, rebuild->in->events, rebuild->written * sizeof(*out->events));
+    else
+        rebuild->written = 0;
+    rebuild->out = out;
+    return MR_OK;
+}
+
+static enum mr_status emit_out(struct mr_reconstruct *rebuild)
+{
+    struct mr_batch *out = rebuild->out;
+
+    rebuild->out = NULL;
+    out->event_count = rebuild->written;
+    out->loss_count = 0;
+    rebuild->written = 0;
+    if (out->event_count)
+        return mr_filter_emit(rebuild->filter, out);
+    mr_batch_free(out);
+    return MR_OK;
+}
+
+enum mr_status mr_reconstruct_put(struct mr_reconstruct *rebuild, const struct mr_event *event)
+{
+    enum mr_status status = MR_OK;
+
+    if (rebuild->out == rebuild->in) {
+        if (rebuild->written == rebuild->read)
+            status = new_out(rebuild);
+    }
+    if (status == MR_OK && rebuild->out != rebuild->in && rebuild->written == MR_BATCH_EVENTS_MAX) {
+        status = emit_out(rebuild);
+        if (status == MR_OK)
+            status = new_out(rebuild);
+    }
+    if (status == MR_OK)
+        rebuild->out->events[rebuild->written++] = *event;
+    return status;
+}
+
+/*
+ * Calls inside a call tree: pushes, and pops of the innermost. Takes events until one is anything else, or the output is
+ * full; returns how many. `learn` is set when the last one taken closed a child of a root that should be looked at.
+ */
+static uint32_t run(struct mr_reconstruct *rebuild, struct mr_reconstruct_stream *stream, bool *learn)
+{
+    const struct mr_event *in = rebuild->in->events + rebuild->read;
+    struct mr_event *out = rebuild->out->events + rebuild->written;
+    uint32_t count = rebuild->in->event_count - rebuild->read, done;
+    uint32_t room = rebuild->out == rebuild->in ? count : MR_BATCH_EVENTS_MAX - rebuild->written;
+    uint32_t inner = stream->outer_depth + 1, depth = stream->depth;
+    uint32_t limit = stream->capacity < rebuild->config->depth_max ? stream->capacity
+                                                                   : rebuild->config->depth_max;
+    uint64_t *calls = stream->calls;
+
+    count = count < room ? count : room;
+    for (done = 0; done < count; done++) {
+        struct mr_event event = in[done];
+
+        if (event.kind == MR_EVENT_ENTER) {
+            if (MR_UNLIKELY(depth < inner || depth >= limit))
+                break;
+            calls[depth++] = event.site;
+            event.kind = MR_EVENT_OPEN;
+        } else {
+            if (MR_UNLIKELY(event.kind != MR_EVENT_EXIT || depth <= inner ||
+                            calls[depth - 1] != event.site))
+                break;
+            event.kind = MR_EVENT_CLOSE;
+            if (--depth == inner) {
+                stream->root_children++;
+                *learn = mr_reconstruct_is_long(rebuild->config, stream->root_ns, event.ns,
+                                                stream->root_children);
+            }
+        }
+        out[done] = event;
+        if (MR_UNLIKELY(*learn)) {
+            done++;
+            break;
+        }
+    }
+    stream->depth = depth;
+    return done;
+}
+
+/* Whether run() may be used: no frame of the stack needs a second look at an enter. */
+static bool is_plain(const struct mr_reconstruct *rebuild, const struct mr_reconstruct_stream *stream)
+{
+    return stream->overflow == 0 && stream->depth > stream->outer_depth &&
+           (stream->forced_depth || !mr_outer_has_roots(&rebuild->outer));
+}
+
+static enum mr_status rewrite(struct mr_reconstruct *rebuild, struct mr_reconstruct_stream *stream)
+{
+    enum mr_status status = MR_OK;
+
+    while (status == MR_OK && rebuild->read < rebuild->in->event_count) {
+        struct mr_event event;
+        bool learn = false;
+
+        if (is_plain(rebuild, stream)) {
+            uint32_t done = run(rebuild, stream, &learn);
+
+            rebuild->read += done;
+            rebuild->written += done;
+            if (learn) {
+                uint64_t ns = rebuild->out->events[rebuild->written - 1].ns;
+
+                status = mr_reconstruct_learn(rebuild, stream, ns);
+                continue;
+            }
+            if (rebuild->read == rebuild->in->event_count)
+                break;
+        }
+        event = rebuild->in->events[rebuild->read++];
+        status = mr_reconstruct_step(rebuild, stream, &event);
+    }
+    return status;
+}
+
+static enum mr_status add_stream(struct mr_reconstruct *rebuild, struct mr_stream *stream)
+{
+    struct mr_reconstruct_stream *made = calloc(1, sizeof(*made));
+
+    if (!made)
+        return MR_ENOMEM;
+    made->stream = stream;
+    if (mr_outer_scope(&rebuild->outer, stream->source->scope, &made->scope) != MR_OK) {
+        free(made);
+        return MR_ENOMEM;
+    }
+    made->next = rebuild->streams;
+    made->at = &rebuild->streams;
+    if (made->next)
+        made->next->at = &made->next;
+    rebuild->streams = made;
+    stream->reconstruct = made;
+    return MR_OK;
+}
+
+static void remove_stream(struct mr_reconstruct_stream *stream)
+{
+    *stream->at = stream->next;
+    if (stream->next)
+        stream->next->at = stream->at;
+    stream->stream->reconstruct = NULL;
+    free(stream->calls);
+    free(stream);
+}
+
+static enum mr_status take_events(struct mr_reconstruct *rebuild, struct mr_batch *batch)
+{
+    const struct mr_event *last = &batch->events[batch->event_count - 1];
+    struct mr_stream *stream = batch->stream;
+    bool is_end = batch->event_count && last->kind == MR_EVENT_STREAM_END;
+    enum mr_status status = stream->reconstruct ? MR_OK : add_stream(rebuild, stream);
+
+    rebuild->in = batch;
+    rebuild->out = batch;
+    rebuild->read = 0;
+    rebuild->written = 0;
+    if (status == MR_OK)
+        status = rewrite(rebuild, stream->reconstruct);
+    if (status == MR_OK && is_end)
+        remove_stream(stream->reconstruct);
+    if (rebuild->out != batch) {
+        if (status == MR_OK)
+            status = emit_out(rebuild);
+        mr_batch_free(rebuild->out);
+        mr_batch_free(batch);
+        return status;
+    }
+    if (status == MR_OK)
+        return emit_out(rebuild);
+    mr_batch_free(batch);
+    return status;
+}
+
+static enum mr_status reconstruct_process(struct mr_filter *filter, struct mr_batch *batch)
+{
+    if (batch->kind == MR_BATCH_EVENTS)
+        return take_events(mr_filter_state(filter), batch);
+    return mr_filter_emit(filter, batch);
+}
+
+static enum mr_status reconstruct_tick(struct mr_filter *filter, uint64_t now_ns)
+{
+    struct mr_reconstruct *rebuild = mr_filter_state(filter);
+
+    return mr_counters_tick(&rebuild->counters, rebuild->config->level, now_ns);
+}
+
+static enum mr_status reconstruct_drain(struct mr_filter *filter)
+{
+    struct mr_reconstruct *rebuild = mr_filter_state(filter);
+
+    return mr_counters_emit(&rebuild->counters, rebuild->config->level);
+}
+
+static void reconstruct_close(struct mr_filter *filter)
+{
+    struct mr_reconstruct *rebuild = mr_filter_state(filter);
+
+    while (rebuild->streams)
+        remove_stream(rebuild->streams);
+    mr_dict_batch_fini(&rebuild->dict);
+    mr_outer_fini(&rebuild->outer);
+}
+
+const struct mr_filter_kind mr_reconstruct_filter = {.name = "reconstruct",
+                                                     .state_size = sizeof(struct mr_reconstruct),
+                                                     .open = reconstruct_open,
+                                                     .process = reconstruct_process,
+                                                     .tick = reconstruct_tick,
+                                                     .drain = reconstruct_drain,
+                                                     .close = reconstruct_close};

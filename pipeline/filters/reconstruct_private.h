@@ -1,0 +1,77 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The parts of reconstruct: reconstruct.c is the filter and its hot loop, reconstruct_step.c takes the events that the loop
+ * leaves. Not for others.
+ */
+#ifndef MR_PIPELINE_FILTERS_RECONSTRUCT_PRIVATE_H
+#define MR_PIPELINE_FILTERS_RECONSTRUCT_PRIVATE_H
+
+#include "pipeline/counters.h"
+#include "pipeline/dict_batch.h"
+#include "pipeline/filters/reconstruct.h"
+#include "pipeline/source.h"
+
+enum mr_reconstruct_counter {
+    MR_RECONSTRUCT_UNMATCHED,  /* exits without an enter */
+    MR_RECONSTRUCT_UNWOUND,    /* calls without an exit of their own */
+    MR_RECONSTRUCT_INCOMPLETE, /* calls that a loss or the end cut */
+    MR_RECONSTRUCT_TOO_DEEP,   /* events past depth_max */
+    MR_RECONSTRUCT_BROKEN,     /* times a call tree was broken */
+    MR_RECONSTRUCT_LEARNED,
+    MR_RECONSTRUCT_UNWINDS_UNKNOWN, /* unwind records that could not be used */
+    MR_RECONSTRUCT_COUNTERS
+};
+
+/* One open call: site in the low half, enum mr_event_flag in the high one. */
+#define MR_CALL(site, flags) ((uint64_t)(flags) << 32 | (site))
+
+struct mr_reconstruct_stream {
+    struct mr_stream *stream;
+    struct mr_reconstruct_stream *next, **at; /* list of all, for close() */
+    uint64_t *calls; /* open ones, outermost first */
+    uint32_t depth, capacity;
+    uint32_t outer_depth;  /* how many of the bottom ones are outer frames */
+    uint32_t forced_depth; /* depth of the open forced root, 0: none */
+    uint32_t scope;
+    uint64_t overflow; /* open calls past depth_max */
+    /* The root at outer_depth: may it be an outer frame? */
+    uint64_t root_ns, root_children;
+    /* After a loss of unknown nesting. */
+    bool is_unsynced;
+    uint64_t unsynced_ns, unsynced_roots;
+};
+
+struct mr_reconstruct {
+    struct mr_filter *filter;
+    const struct mr_reconstruct_config *config;
+    struct mr_counters counters;
+    struct mr_dict_batch dict;
+    struct mr_outer outer;
+    struct mr_reconstruct_stream *streams;
+    /*
+     * The batch being rewritten. While out == in, `written` <= `read`: what was read may be overwritten. When an event makes
+     * more than there is room for, the output moves to batches of its own (out != in).
+     */
+    struct mr_batch *in, *out;
+    uint32_t read;    /* events of `in` taken */
+    uint32_t written; /* events of `out` */
+};
+
+/* Appends an event to the output. MR_ENOMEM, or what emitting returns. */
+enum mr_status mr_reconstruct_put(struct mr_reconstruct *rebuild, const struct mr_event *event);
+/* Any event at all. */
+enum mr_status mr_reconstruct_step(struct mr_reconstruct *rebuild,
+                                   struct mr_reconstruct_stream *stream,
+                                   const struct mr_event *event);
+/* After a child of the root closed: learns the root as an outer frame where it is one. */
+enum mr_status mr_reconstruct_learn(struct mr_reconstruct *rebuild,
+                                    struct mr_reconstruct_stream *stream, uint64_t ns);
+
+static inline bool mr_reconstruct_is_long(const struct mr_reconstruct_config *config, uint64_t since_ns,
+                                          uint64_t ns, uint64_t children)
+{
+    return children >= config->learn_children && config->learn_children &&
+           ns - since_ns > config->learn_ns;
+}
+
+#endif

@@ -1,0 +1,380 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <stdlib.h>
+
+#include "base/assert.h"
+#include "pipeline/filters/reconstruct_private.h"
+
+#define NOT_OPEN UINT32_MAX
+#define WHY_START 0u
+#define WHY_OPTION 1u
+#define WHY_LEARNED 2u
+
+static uint32_t site_of(uint64_t call)
+{
+    return (uint32_t)call;
+}
+
+static uint16_t flags_of(uint64_t call)
+{
+    return (uint16_t)(call >> 32);
+}
+
+static enum mr_status put(struct mr_reconstruct *rebuild, uint64_t ns, uint16_t kind, uint32_t site,
+                          uint16_t flags)
+{
+    struct mr_event event = {.ns = ns, .site = site, .kind = kind, .flags = flags};
+
+    return mr_reconstruct_put(rebuild, &event);
+}
+
+/* `reason` 0: reduced. */
+static enum mr_status put_count(struct mr_reconstruct *rebuild, uint64_t events, uint16_t reason)
+{
+    return events ? put(rebuild, events, MR_EVENT_COUNTED, 0, reason) : MR_OK;
+}
+
+static enum mr_status break_trace(struct mr_reconstruct *rebuild,
+                                  const struct mr_reconstruct_stream *stream, uint64_t ns)
+{
+    if (stream->depth == stream->outer_depth)
+        return MR_OK;
+    mr_counters_add(&rebuild->counters, MR_RECONSTRUCT_BROKEN, 1);
+    return put(rebuild, ns, MR_EVENT_TRACE_BROKEN, 0, 0);
+}
+
+/* Tells an outer frame upward, once per scope and site. */
+static enum mr_status announce(struct mr_reconstruct *rebuild,
+                               const struct mr_reconstruct_stream *stream, uint32_t site,
+                               uint32_t why)
+{
+    struct mr_dict_item item = {.kind = MR_DICT_OUTER, .outer = {.why = why}};
+    enum mr_status status;
+
+    if (!mr_outer_set(&rebuild->outer, stream->scope, site, MR_OUTER_ANNOUNCED))
+        return MR_OK;
+    item.outer.scope = stream->stream->source->scope;
+    item.outer.site = mr_sites_at(rebuild->config->outer.sites, site)->id;
+    status = mr_dict_batch_put(&rebuild->dict, rebuild->filter, &item);
+    return status == MR_OK ? mr_dict_batch_emit(&rebuild->dict, rebuild->filter) : status;
+}
+
+enum mr_status mr_reconstruct_learn(struct mr_reconstruct *rebuild,
+                                    struct mr_reconstruct_stream *stream, uint64_t ns)
+{
+    uint64_t *root = &stream->calls[stream->outer_depth];
+    uint32_t site = site_of(*root);
+    enum mr_status status;
+
+    MR_ASSERT(stream->depth == stream->outer_depth + 1);
+    if (!mr_reconstruct_is_long(rebuild->config, stream->root_ns, ns, stream->root_children) ||
+        stream->forced_depth == stream->depth || (flags_of(*root) & MR_EVENT_UNKNOWN))
+        return MR_OK;
+    (void)mr_outer_set(&rebuild->outer, stream->scope, site, MR_OUTER_FRAME | MR_OUTER_LEARNED);
+    *root = MR_CALL(site, (flags_of(*root) & ~MR_EVENT_ROOT) | MR_EVENT_OUTER);
+    stream->outer_depth = stream->depth;
+    mr_counters_add(&rebuild->counters, MR_RECONSTRUCT_LEARNED, 1);
+    status = put(rebuild, ns, MR_EVENT_LEARNED, site, 0);
+    return status == MR_OK ? announce(rebuild, stream, site, WHY_LEARNED) : status;
+}
+
+/* A call tree has ended and the base is not sure: is it now? */
+static void resync(const struct mr_reconstruct *rebuild, struct mr_reconstruct_stream *stream,
+                   uint64_t ns)
+{
+    stream->unsynced_roots++;
+    if (mr_reconstruct_is_long(rebuild->config, stream->unsynced_ns, ns, stream->unsynced_roots))
+        stream->is_unsynced = false;
+}
+
+/* Closes the innermost call. `flags` are added to its own; `site` is its own but for an UNKNOWN one whose exit came. */
+static enum mr_status close_top(struct mr_reconstruct *rebuild, struct mr_reconstruct_stream *stream,
+                                uint64_t ns, uint32_t site, uint16_t flags)
+{
+    uint16_t own = flags_of(stream->calls[--stream->depth]);
+    enum mr_status status = put(rebuild, ns, MR_EVENT_CLOSE, site, own | flags);
+
+    if (stream->depth < stream->forced_depth)
+        stream->forced_depth = 0;
+    if (own & MR_EVENT_OUTER) {
+        stream->outer_depth = stream->depth;
+        /* Its own exit came, so the depth is known. */
+        stream->is_unsynced &= (flags & (MR_EVENT_INCOMPLETE | MR_EVENT_UNWOUND)) != 0;
+    } else if (stream->depth == stream->outer_depth && stream->is_unsynced) {
+        resync(rebuild, stream, ns);
+    } else if (stream->depth == stream->outer_depth + 1) {
+        stream->root_children++;
+        if (status == MR_OK)
+            return mr_reconstruct_learn(rebuild, stream, ns);
+    }
+    return status;
+}
+
+/* Closes what is open above `depth`, without exits of their own. */
+static enum mr_status close_above(struct mr_reconstruct *rebuild, struct mr_reconstruct_stream *stream,
+                                  uint32_t depth, uint64_t ns, uint16_t how)
+{
+    enum mr_status status = MR_OK;
+
+    while (status == MR_OK && stream->depth > depth) {
+        uint64_t call = stream->calls[stream->depth - 1];
+        /* Of an UNKNOWN call there is nothing to time. */
+        uint16_t flags = flags_of(call) & MR_EVENT_UNKNOWN ? MR_EVENT_INCOMPLETE : how;
+
+        mr_counters_add(&rebuild->counters,
+                        flags & MR_EVENT_UNWOUND ? MR_RECONSTRUCT_UNWOUND : MR_RECONSTRUCT_INCOMPLETE,
+                        1);
+        status = close_top(rebuild, stream, ns, site_of(call), flags);
+    }
+    return status;
+}
+
+static bool grow(struct mr_reconstruct_stream *stream)
+{
+    uint32_t capacity = stream->capacity ? 2 * stream->capacity : 64;
+    uint64_t *grown = realloc(stream->calls, capacity * sizeof(*grown));
+
+    if (!grown)
+        return false;
+    stream->calls = grown;
+    stream->capacity = capacity;
+    return true;
+}
+
+/* Which flags a new innermost call has: outer frame, root or neither. */
+static enum mr_status classify(struct mr_reconstruct *rebuild, struct mr_reconstruct_stream *stream,
+                               uint32_t site, uint16_t *flags)
+{
+    bool is_bottom = stream->depth == stream->outer_depth;
+    uint32_t start;
+    uint8_t known;
+
+    *flags = 0;
+    if (!is_bottom && (stream->forced_depth || !mr_outer_has_roots(&rebuild->outer)))
+        return MR_OK;
+    known = site == MR_SITE_UNKNOWN ? 0 : mr_outer_flags(&rebuild->outer, stream->scope, site);
+    if (known & MR_OUTER_ROOT) {
+        *flags = MR_EVENT_ROOT;
+        stream->forced_depth = stream->depth + 1;
+        return MR_OK;
+    }
+    if (!is_bottom)
+        return MR_OK;
+    start = mr_load_relaxed(&stream->stream->start_site); /* a hint; see source.h */
+    if (known & MR_OUTER_FRAME) {
+        *flags = MR_EVENT_OUTER;
+        return announce(rebuild, stream, site, WHY_OPTION);
+    }
+    if (stream->depth == 0 && start != MR_SITE_UNKNOWN && start == site) {
+        *flags = MR_EVENT_OUTER;
+        return announce(rebuild, stream, site, WHY_START);
+    }
+    *flags = MR_EVENT_ROOT;
+    return MR_OK;
+}
+
+/* Past depth_max: the call is not followed, only counted. */
+static enum mr_status open_too_deep(struct mr_reconstruct *rebuild,
+                                    struct mr_reconstruct_stream *stream, uint64_t ns)
+{
+    if (stream->overflow++ == 0)
+        return break_trace(rebuild, stream, ns);
+    return MR_OK;
+}
+
+static enum mr_status open_call(struct mr_reconstruct *rebuild, struct mr_reconstruct_stream *stream,
+                                uint64_t ns, uint32_t site, uint16_t extra)
+{
+    uint32_t before = stream->depth;
+    uint16_t flags;
+    enum mr_status status = classify(rebuild, stream, site, &flags);
+
+    if (status != MR_OK)
+        return status;
+    if (stream->depth == stream->capacity && !grow(stream))
+        return MR_ENOMEM;
+    flags |= extra;
+    stream->calls[stream->depth++] = MR_CALL(site, flags);
+    status = put(rebuild, ns, MR_EVENT_OPEN, site, flags);
+    if (flags & MR_EVENT_OUTER) {
+        stream->outer_depth = stream->depth;
+    } else if (before == stream->outer_depth) {
+        stream->root_ns = ns;
+        stream->root_children = 0;
+        if (stream->is_unsynced && status == MR_OK)
+            status = break_trace(rebuild, stream, ns);
+    }
+    return status;
+}
+
+static enum mr_status take_enter(struct mr_reconstruct *rebuild, struct mr_reconstruct_stream *stream,
+                                 const struct mr_event *event)
+{
+    enum mr_status status;
+
+    if (stream->depth < rebuild->config->depth_max && stream->overflow == 0)
+        return open_call(rebuild, stream, event->ns, event->site, 0);
+    mr_counters_add(&rebuild->counters, MR_RECONSTRUCT_TOO_DEEP, 1);
+    status = open_too_deep(rebuild, stream, event->ns);
+    return status == MR_OK ? put_count(rebuild, 1, MR_LOSS_BUDGET) : status;
+}
+
+/* The innermost call that this exit may be of: one of its site, or an UNKNOWN one. */
+static uint32_t find_open(const struct mr_reconstruct_stream *stream, uint32_t site)
+{
+    for (uint32_t at = stream->depth; at-- > 0;) {
+        uint64_t call = stream->calls[at];
+
+        if (site_of(call) == site || (flags_of(call) & MR_EVENT_UNKNOWN))
+            return at;
+    }
+    return NOT_OPEN;
+}
+
+static enum mr_status take_unmatched(struct mr_reconstruct *rebuild,
+                                     struct mr_reconstruct_stream *stream,
+                                     const struct mr_event *event)
+{
+    mr_counters_add(&rebuild->counters, MR_RECONSTRUCT_UNMATCHED, 1);
+    stream->unsynced_ns = event->ns; /* the base was deeper than it is now */
+    stream->unsynced_roots = 0;
+    return put_count(rebuild, 1, 0);
+}
+
+static enum mr_status take_exit(struct mr_reconstruct *rebuild, struct mr_reconstruct_stream *stream,
+                                const struct mr_event *event)
+{
+    enum mr_status status;
+    uint32_t at;
+
+    if (stream->overflow) {
+        stream->overflow--;
+        mr_counters_add(&rebuild->counters, MR_RECONSTRUCT_TOO_DEEP, 1);
+        return put_count(rebuild, 1, MR_LOSS_BUDGET);
+    }
+    at = find_open(stream, event->site);
+    if (at == NOT_OPEN)
+        return take_unmatched(rebuild, stream, event);
+    status = close_above(rebuild, stream, at + 1, event->ns, MR_EVENT_UNWOUND);
+    return status == MR_OK ? close_top(rebuild, stream, event->ns, event->site, 0) : status;
+}
+
+/* Nobody followed the nesting: nothing above the outer frames is sure. */
+static enum mr_status lose_nesting(struct mr_reconstruct *rebuild, struct mr_reconstruct_stream *stream,
+                                   uint64_t ns)
+{
+    stream->overflow = 0;
+    stream->is_unsynced = true;
+    stream->unsynced_ns = ns;
+    stream->unsynced_roots = 0;
+    return close_above(rebuild, stream, stream->outer_depth, ns, MR_EVENT_INCOMPLETE);
+}
+
+static enum mr_status pop_lost(struct mr_reconstruct *rebuild, struct mr_reconstruct_stream *stream,
+                               uint64_t ns, uint32_t pops)
+{
+    uint32_t deep = stream->overflow < pops ? (uint32_t)stream->overflow : pops;
+    uint32_t depth;
+
+    stream->overflow -= deep;
+    pops -= deep;
+    depth = pops < stream->depth ? stream->depth - pops : 0;
+    return close_above(rebuild, stream, depth, ns, MR_EVENT_INCOMPLETE);
+}
+
+static enum mr_status push_lost(struct mr_reconstruct *rebuild, struct mr_reconstruct_stream *stream,
+                                uint64_t ns, uint32_t pushes)
+{
+    uint32_t count = pushes < MR_RECONSTRUCT_PUSHES_MAX ? pushes : MR_RECONSTRUCT_PUSHES_MAX;
+    enum mr_status status = MR_OK;
+
+    for (uint32_t i = 0; i < count && status == MR_OK; i++) {
+        if (stream->depth < rebuild->config->depth_max && stream->overflow == 0)
+            status = open_call(rebuild, stream, ns, MR_SITE_UNKNOWN, MR_EVENT_UNKNOWN);
+        else
+            status = open_too_deep(rebuild, stream, ns);
+    }
+    if (status == MR_OK && pushes > count) {
+        status = open_too_deep(rebuild, stream, ns);
+        stream->overflow += pushes - count - 1;
+    }
+    return status;
+}
+
+static enum mr_status take_loss(struct mr_reconstruct *rebuild, struct mr_reconstruct_stream *stream,
+                                const struct mr_event *event)
+{
+    const struct mr_loss *loss = &rebuild->in->losses[event->site];
+    uint64_t ns = event->ns;
+    enum mr_status status = put_count(rebuild, loss->events, loss->reason);
+
+    MR_ASSERT(event->site < rebuild->in->loss_count);
+    if (status == MR_OK)
+        status = break_trace(rebuild, stream, ns);
+    if (status != MR_OK)
+        return status;
+    if (loss->pops == MR_LOSS_NESTING_UNKNOWN)
+        return lose_nesting(rebuild, stream, ns);
+    status = pop_lost(rebuild, stream, ns, loss->pops);
+    return status == MR_OK ? push_lost(rebuild, stream, ns, loss->pushes) : status;
+}
+
+static enum mr_status take_status(struct mr_reconstruct *rebuild, struct mr_reconstruct_stream *stream,
+                                  const struct mr_event *event)
+{
+    const uint64_t failed = MR_CALL(0, MR_EVENT_FAILED);
+
+    if (stream->depth && stream->overflow == 0) {
+        uint64_t *call = &stream->calls[stream->depth - 1];
+
+        *call = event->site ? *call | failed : *call & ~failed;
+    }
+    return put_count(rebuild, 1, 0);
+}
+
+static enum mr_status take_unwind(struct mr_reconstruct *rebuild, struct mr_reconstruct_stream *stream,
+                                  const struct mr_event *event)
+{
+    uint64_t depth = event->site, open = stream->depth + stream->overflow;
+    enum mr_status status = put_count(rebuild, 1, 0);
+
+    if (status != MR_OK || depth >= open || stream->is_unsynced) {
+        if (depth > open || stream->is_unsynced)
+            mr_counters_add(&rebuild->counters, MR_RECONSTRUCT_UNWINDS_UNKNOWN, 1);
+        return status;
+    }
+    stream->overflow = depth > stream->depth ? depth - stream->depth : 0;
+    return close_above(rebuild, stream, (uint32_t)depth, event->ns, MR_EVENT_UNWOUND);
+}
+
+static enum mr_status take_end(struct mr_reconstruct *rebuild, struct mr_reconstruct_stream *stream,
+                               const struct mr_event *event)
+{
+    enum mr_status status = break_trace(rebuild, stream, event->ns);
+
+    stream->overflow = 0;
+    if (status == MR_OK)
+        status = close_above(rebuild, stream, 0, event->ns, MR_EVENT_INCOMPLETE);
+    return status == MR_OK ? mr_reconstruct_put(rebuild, event) : status;
+}
+
+enum mr_status mr_reconstruct_step(struct mr_reconstruct *rebuild,
+                                   struct mr_reconstruct_stream *stream,
+                                   const struct mr_event *event)
+{
+    switch (event->kind) {
+    case MR_EVENT_ENTER:
+        return take_enter(rebuild, stream, event);
+    case MR_EVENT_EXIT:
+        return take_exit(rebuild, stream, event);
+    case MR_EVENT_LOSS:
+        return take_loss(rebuild, stream, event);
+    case MR_EVENT_STATUS:
+        return take_status(rebuild, stream, event);
+    case MR_EVENT_UNWIND:
+        return take_unwind(rebuild, stream, event);
+    case MR_EVENT_STREAM_END:
+        return take_end(rebuild, stream, event);
+    default:
+        return mr_reconstruct_put(rebuild, event);
+    }
+}
