@@ -45,15 +45,29 @@ static const uint8_t below[64] = {
     26, 27, 27, 28, 28, 28, 29, 29, 30, 30, 30, 31, 31, 31, 32, 32,
 };
 
+/* Number of the highest bit that is set. Compiles to shifts and conditional moves. */
+static int top_bit(uint64_t value)
+{
+    int bit = 0;
+
+    for (int step = 32; step; step /= 2) {
+        int shift = value >> step ? step : 0;
+
+        value >>= shift;
+        bit += shift;
+    }
+    return bit;
+}
+
 int32_t mr_histogram_index5(uint64_t value)
 {
-    int zeros = __builtin_clzll(value | (value == 0));
-    uint64_t mantissa = value << zeros;
+    int exponent = top_bit(value);
+    uint64_t mantissa = value << (63 - exponent);
     uint32_t count = below[mantissa >> 57 & 63];
 
     MR_DEBUG_ASSERT(value != 0);
     count += mantissa > boundaries[count];
-    return (63 - zeros) * SUB_BUCKETS + (int32_t)count - 1;
+    return exponent * SUB_BUCKETS + (int32_t)count - 1;
 }
 
 /* Division by 2^shift towards minus infinity: the index at a scale lower by `shift`. */

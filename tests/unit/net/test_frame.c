@@ -1,0 +1,276 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "net/frame.h"
+
+#include "net/bytes.h"
+#include "tests/unit/net/net_test.h"
+
+#define MAX_FRAME MR_WIRE_MAX_FRAME_MIN
+
+/* Header and payload of one frame. */
+static struct mr_test_bytes make_frame(uint8_t type, uint16_t flags, uint64_t sequence,
+                                       struct mr_span payload)
+{
+    struct mr_test_bytes bytes = {.size = MR_WIRE_HEADER_SIZE + payload.size};
+
+    if (payload.size)
+        memcpy(bytes.data + MR_WIRE_HEADER_SIZE, payload.data, payload.size);
+    mr_frame_put_header(type, flags, sequence, payload, bytes.data);
+    return bytes;
+}
+
+static enum mr_status take(const struct mr_test_bytes *bytes, struct mr_frame *frame)
+{
+    struct mr_error error = MR_ERROR_NONE;
+    struct mr_span span = mr_test_span(bytes);
+    size_t need;
+    enum mr_status status = mr_frame_take(&span, MAX_FRAME, frame, &need, &error);
+
+    assert_int_equal(error.status, mr_status_is_error(status) ? status : MR_OK);
+    assert_int_equal(span.size, status == MR_OK ? 0 : bytes->size);
+    return status;
+}
+
+static void a_header_is_24_bytes_as_the_format_has_them(void **state)
+{
+    struct mr_test_bytes empty =
+        make_frame(MR_FRAME_HEARTBEAT, 0, 0, mr_span_of(NULL, 0));
+    struct mr_test_bytes data =
+        make_frame(MR_FRAME_CHUNKS, 0, 0x0102, mr_span_of("abc", 3));
+    struct mr_test_bytes packed =
+        make_frame(MR_FRAME_DELTA, MR_WIRE_FLAG_ZSTD, 1, mr_span_of("\0", 1));
+
+    (void)state;
+    assert_hex(mr_test_span(&empty),
+               "4d4c5243 01 05 0000 00000000 7fa8c307 0000000000000000");
+    assert_hex(mr_test_span(&data),
+               "4d4c5243 01 11 0000 03000000 4f18803e 0201000000000000 616263");
+    assert_hex(mr_test_span(&packed),
+               "4d4c5243 01 12 0100 01000000 a3d6895a 0100000000000000 00");
+}
+
+static void a_frame_comes_back(void **state)
+{
+    struct mr_test_bytes bytes =
+        make_frame(MR_FRAME_DICT, 0, 77, mr_span_of("payload", 7));
+    struct mr_frame frame;
+
+    (void)state;
+    assert_int_equal(take(&bytes, &frame), MR_OK);
+    assert_int_equal(frame.type, MR_FRAME_DICT);
+    assert_int_equal(frame.sequence, 77);
+    assert_true(mr_span_equal(frame.payload, mr_span_of("payload", 7)));
+}
+
+static void a_frame_that_is_cut_anywhere_says_how_much_it_needs(void **state)
+{
+    struct mr_test_bytes bytes =
+        make_frame(MR_FRAME_DICT, 0, 1, mr_span_of("payload", 7));
+
+    (void)state;
+    for (size_t size = 0; size < bytes.size; size++) {
+        struct mr_span span = mr_span_of(bytes.data, size);
+        struct mr_frame frame;
+        size_t need;
+
+        assert_int_equal(mr_frame_take(&span, MAX_FRAME, &frame, &need, NULL), MR_AGAIN);
+        assert_int_equal(need,
+                         size < MR_WIRE_HEADER_SIZE ? MR_WIRE_HEADER_SIZE : bytes.size);
+    }
+}
+
+static void one_wrong_bit_anywhere_is_seen(void **state)
+{
+    struct mr_test_bytes bytes =
+        make_frame(MR_FRAME_DICT, 0, 1, mr_span_of("payload", 7));
+    struct mr_frame frame;
+
+    (void)state;
+    for (size_t bit = 0; bit < 8 * bytes.size; bit++) {
+        struct mr_test_bytes broken = bytes;
+
+        broken.data[bit / 8] ^= (uint8_t)(1 << bit % 8);
+        assert_int_not_equal(take(&broken, &frame), MR_OK);
+    }
+}
+
+static enum mr_status take_with(size_t offset, uint8_t value)
+{
+    struct mr_test_bytes bytes =
+        make_frame(MR_FRAME_DICT, 0, 1, mr_span_of("payload", 7));
+    struct mr_frame frame;
+
+    bytes.data[offset] = value;
+    return take(&bytes, &frame);
+}
+
+static void each_broken_rule_has_its_status(void **state)
+{
+    (void)state;
+    assert_int_equal(take_with(0, 'X'), MR_EFORMAT);
+    assert_int_equal(take_with(4, 2), MR_EVERSION);
+    assert_int_equal(take_with(5, 8), MR_EFORMAT);
+    assert_int_equal(take_with(6, 2), MR_EFORMAT);
+    assert_int_equal(take_with(11, 1), MR_ELIMIT);
+    assert_int_equal(take_with(12, 0), MR_ECHECKSUM);
+    assert_int_equal(take_with(24, 'q'), MR_ECHECKSUM);
+    assert_int_equal(take_with(16, 0), MR_EFORMAT); /* data without a number */
+    assert_int_equal(take_with(5, MR_FRAME_HELLO), MR_EFORMAT); /* control with one */
+}
+
+static void control_frames_are_never_compressed(void **state)
+{
+    struct mr_test_bytes bytes =
+        make_frame(MR_FRAME_HELLO, MR_WIRE_FLAG_ZSTD, 0, mr_span_of("payload", 7));
+    struct mr_frame frame;
+
+    (void)state;
+    assert_int_equal(take(&bytes, &frame), MR_EFORMAT);
+}
+
+static void types_have_names_and_are_data_from_16_on(void **state)
+{
+    (void)state;
+    assert_string_equal(mr_frame_type_name(MR_FRAME_WELCOME), "WELCOME");
+    assert_string_equal(mr_frame_type_name(99), "?");
+    assert_false(mr_frame_is_data(MR_FRAME_BYE));
+    assert_true(mr_frame_is_data(MR_FRAME_DICT));
+    assert_false(mr_frame_is_data(99));
+}
+
+static void a_welcome_is_24_bytes(void **state)
+{
+    struct mr_welcome in = {1, 0x400000, 5, 1 << 20}, out;
+    uint8_t bytes[MR_WELCOME_SIZE];
+
+    (void)state;
+    mr_welcome_put(&in, bytes);
+    assert_hex(mr_span_of(bytes, sizeof(bytes)),
+               "0100 0000 00004000 0500000000000000 0000100000000000");
+    assert_int_equal(mr_welcome_get(mr_span_of(bytes, sizeof(bytes)), &out), MR_OK);
+    assert_int_equal(out.max_frame, in.max_frame);
+    assert_int_equal(out.next_sequence, 5);
+    assert_int_equal(out.credit, 1 << 20);
+    assert_int_equal(mr_welcome_get(mr_span_of(bytes, sizeof(bytes) - 1), &out),
+                     MR_EFORMAT);
+    bytes[8] = 0;
+    assert_int_equal(mr_welcome_get(mr_span_of(bytes, sizeof(bytes)), &out), MR_EFORMAT);
+}
+
+static void an_ack_carries_resume_states(void **state)
+{
+    const struct mr_resume_frame frames[] = {{1000, 0x1000001}, {2000, 0x10000}};
+    const struct mr_resume_state resume = {
+        .stream = 3, .event = 99, .ticks = 5000, .epoch = 2, .depth = 2};
+    uint8_t bytes[256];
+    struct mr_resume_state read;
+    struct mr_ack ack;
+    size_t size;
+
+    (void)state;
+    mr_ack_put_head(7, 4096, 1, bytes);
+    size = MR_ACK_SIZE + mr_resume_put(&resume, frames, bytes + MR_ACK_SIZE, 64);
+    assert_hex(mr_span_of(bytes, size),
+               "0700000000000000 0010000000000000 01000000 00000000"
+               "40000000 03000000 6300000000000000 8813000000000000 02000000 0000 0200"
+               "e803000000000000 01000001 00000000 d007000000000000 00000100 00000000");
+    assert_int_equal(mr_ack_get(mr_span_of(bytes, size), &ack), MR_OK);
+    assert_int_equal(ack.sequence, 7);
+    assert_int_equal(ack.state_count, 1);
+    assert_int_equal(mr_resume_next(&ack.states, &read), MR_OK);
+    assert_int_equal(read.stream, 3);
+    assert_int_equal(read.event, 99);
+    assert_int_equal(mr_resume_frame_at(&read, 1).site, 0x10000);
+    assert_int_equal(mr_resume_frame_at(&read, 0).enter_ticks, 1000);
+    assert_int_equal(mr_resume_next(&ack.states, &read), MR_END);
+    for (size_t cut = 0; cut < size; cut++)
+        assert_int_equal(mr_ack_get(mr_span_of(bytes, cut), &ack), MR_EFORMAT);
+    assert_int_equal(mr_resume_put(&resume, frames, bytes, 63), 0);
+}
+
+static void an_ack_without_states_is_24_bytes(void **state)
+{
+    uint8_t bytes[MR_ACK_SIZE];
+    struct mr_ack ack;
+
+    (void)state;
+    mr_ack_put(0x0102030405060708, 0, bytes);
+    assert_hex(mr_span_of(bytes, sizeof(bytes)),
+               "0807060504030201 0000000000000000 00000000 00000000");
+    assert_int_equal(mr_ack_get(mr_span_of(bytes, sizeof(bytes)), &ack), MR_OK);
+    assert_int_equal(ack.states.size, 0);
+}
+
+static void a_resume_state_that_tells_a_wrong_size_is_refused(void **state)
+{
+    const struct mr_resume_frame frames[] = {{1, 0x10000}};
+    const struct mr_resume_state resume = {.stream = 1, .depth = 1};
+    struct mr_resume_state read;
+    uint8_t bytes[48];
+    struct mr_span span = mr_span_of(bytes, sizeof(bytes));
+
+    (void)state;
+    assert_int_equal(mr_resume_put(&resume, frames, bytes, sizeof(bytes)), sizeof(bytes));
+    bytes[0] = 47;
+    assert_int_equal(mr_resume_next(&span, &read), MR_EFORMAT);
+    bytes[0] = 49;
+    assert_int_equal(mr_resume_next(&span, &read), MR_EFORMAT);
+    bytes[0] = 0;
+    assert_int_equal(mr_resume_next(&span, &read), MR_EFORMAT);
+}
+
+static void an_error_carries_its_reason_in_words(void **state)
+{
+    uint8_t bytes[16];
+    struct mr_wire_error_text error;
+    size_t size = mr_error_put(MR_WIRE_ERROR_TOKEN, "no token", bytes, sizeof(bytes));
+
+    (void)state;
+    assert_hex(mr_span_of(bytes, size), "0500 0800 6e6f20746f6b656e");
+    assert_int_equal(mr_error_get(mr_span_of(bytes, size), &error), MR_OK);
+    assert_int_equal(error.code, MR_WIRE_ERROR_TOKEN);
+    assert_true(mr_span_equal(error.text, mr_span_of("no token", 8)));
+    assert_int_equal(mr_error_get(mr_span_of(bytes, size - 1), &error), MR_EFORMAT);
+    assert_int_equal(
+        mr_error_put(MR_WIRE_ERROR_TOKEN, "a text that is too long", bytes, 16), 16);
+    assert_int_equal(mr_error_get(mr_span_of(bytes, 16), &error), MR_OK);
+    assert_int_equal(error.text.size, 12);
+}
+
+static void bye_and_move_are_small(void **state)
+{
+    uint8_t bye[MR_BYE_SIZE], move[MR_MOVE_SIZE], reason;
+    uint32_t jitter_ms;
+
+    (void)state;
+    mr_bye_put(MR_BYE_DRAINING, bye);
+    mr_move_put(1500, move);
+    assert_hex(mr_span_of(bye, sizeof(bye)), "02 00000000000000");
+    assert_hex(mr_span_of(move, sizeof(move)), "dc050000");
+    assert_int_equal(mr_bye_get(mr_span_of(bye, sizeof(bye)), &reason), MR_OK);
+    assert_int_equal(reason, MR_BYE_DRAINING);
+    assert_int_equal(mr_move_get(mr_span_of(move, sizeof(move)), &jitter_ms), MR_OK);
+    assert_int_equal(jitter_ms, 1500);
+    assert_int_equal(mr_bye_get(mr_span_of(bye, 7), &reason), MR_EFORMAT);
+    assert_int_equal(mr_move_get(mr_span_of(move, 3), &jitter_ms), MR_EFORMAT);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_header_is_24_bytes_as_the_format_has_them),
+        cmocka_unit_test(a_frame_comes_back),
+        cmocka_unit_test(a_frame_that_is_cut_anywhere_says_how_much_it_needs),
+        cmocka_unit_test(one_wrong_bit_anywhere_is_seen),
+        cmocka_unit_test(each_broken_rule_has_its_status),
+        cmocka_unit_test(control_frames_are_never_compressed),
+        cmocka_unit_test(types_have_names_and_are_data_from_16_on),
+        cmocka_unit_test(a_welcome_is_24_bytes),
+        cmocka_unit_test(an_ack_carries_resume_states),
+        cmocka_unit_test(an_ack_without_states_is_24_bytes),
+        cmocka_unit_test(a_resume_state_that_tells_a_wrong_size_is_refused),
+        cmocka_unit_test(an_error_carries_its_reason_in_words),
+        cmocka_unit_test(bye_and_move_are_small),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
