@@ -29,4 +29,31 @@ static MR_ALWAYS_INLINE MR_NO_INSTRUMENT uint64_t mr_arch_reserve(uint64_t *curs
 #endif
 }
 
+/*
+ * Members of the public header's structs, which C++ reads too and so are not _Atomic.
+ * Release and acquire pair with each other.
+ */
+static MR_ALWAYS_INLINE MR_NO_INSTRUMENT uint32_t mr_arch_load_u32(uint32_t *value)
+{
+    return __atomic_load_n(value, __ATOMIC_ACQUIRE);
+}
+
+/* Sets what is still 0; what is there in the end. */
+static MR_ALWAYS_INLINE MR_NO_INSTRUMENT uint32_t mr_arch_set_u32(uint32_t *value,
+                                                                  uint32_t first)
+{
+    uint32_t seen = 0;
+
+    return __atomic_compare_exchange_n(value, &seen, first, 0, __ATOMIC_ACQ_REL,
+                                       __ATOMIC_ACQUIRE)
+               ? first
+               : seen;
+}
+
+static MR_ALWAYS_INLINE MR_NO_INSTRUMENT void mr_arch_store_u8(unsigned char *value,
+                                                               unsigned char next)
+{
+    __atomic_store_n(value, next, __ATOMIC_RELEASE);
+}
+
 #endif

@@ -76,19 +76,13 @@ MR_EXPORT void __cyg_profile_func_exit(void *function, void *call_site)
 /* Two threads that meet a site at once make two numbers of one name; one is kept. */
 MR_COLD MR_NOINLINE static uint32_t span_id(struct mr_span_site *site)
 {
-    uint32_t none = 0;
-    uint32_t id =
-        mr_named_add(&mr_probe->named, site->name, site->file, site->line, site->flags);
-
-    if (__atomic_compare_exchange_n(&site->id, &none, id, 0, __ATOMIC_RELEASE,
-                                    __ATOMIC_ACQUIRE))
-        return id;
-    return none;
+    return mr_arch_set_u32(&site->id, mr_named_add(&mr_probe->named, site->name,
+                                                   site->file, site->line, site->flags));
 }
 
 static MR_ALWAYS_INLINE uint64_t span_bits(struct mr_span_site *site)
 {
-    uint32_t id = __atomic_load_n(&site->id, __ATOMIC_ACQUIRE);
+    uint32_t id = mr_arch_load_u32(&site->id);
 
     if (MR_UNLIKELY(id == 0))
         id = span_id(site);

@@ -30,7 +30,7 @@ MR_HIDDEN extern struct mr_windows mr_hook_windows;
 
 static void set_active(unsigned char is_active)
 {
-    __atomic_store_n(&mr_probe_active, is_active, __ATOMIC_RELEASE); /* [P] */
+    mr_arch_store_u8(&mr_probe_active, is_active); /* [P] */
 }
 
 /* The one line that tells why a program that was to be traced is not. */

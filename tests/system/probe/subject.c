@@ -1,0 +1,317 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * A traced program that knows how many events it makes:
+ *
+ *     subject MODE [N] [M]
+ *
+ * Prints a line of key=value: what it made (events: hook calls), and what the probe says
+ * of itself after a flush. Only leaf(), main() and what the modes say are instrumented.
+ */
+#include <millrace/probe.h>
+
+#include <errno.h>
+#include <inttypes.h>
+#include <pthread.h>
+#include <setjmp.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/time.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#define PLAIN __attribute__((no_instrument_function))
+#define NOINLINE __attribute__((noinline))
+
+static _Atomic uint64_t made;
+
+NOINLINE static int leaf(int x)
+{
+    __asm__ volatile("" ::: "memory");
+    return x + 1;
+}
+
+PLAIN static void call(uint64_t count)
+{
+    int value = 0;
+
+    for (uint64_t i = 0; i < count; i++)
+        value = leaf(value);
+    made += 2 * count;
+}
+
+PLAIN static void report(const char *who)
+{
+    struct mr_probe_stats stats;
+    uint64_t events = made;
+    int is_flushed = mr_probe_flush(20000) == 0;
+
+    (void)mr_probe_stats(&stats);
+    printf("subject who=%s pid=%d made=%" PRIu64 " flushed=%d written=%" PRIu64
+           " acked=%" PRIu64 " ring_full=%" PRIu64 " block_timeout=%" PRIu64
+           " budget=%" PRIu64 " nested=%" PRIu64 " exit=%" PRIu64 "\n",
+           who, (int)getpid(), events, is_flushed, stats.events_written,
+           stats.events_acked, stats.lost_ring_full, stats.lost_block_timeout,
+           stats.lost_budget, stats.lost_nested, stats.lost_exit);
+    (void)fflush(stdout);
+}
+
+/* --- threads ------------------------------------------------------------------- */
+
+struct job {
+    uint64_t count;
+    pthread_barrier_t *barrier;
+};
+
+/* Instrumented: the start function of its threads. */
+static void *work(void *argument)
+{
+    struct job *job = argument;
+
+    made += 2;
+    if (job->barrier)
+        (void)pthread_barrier_wait(job->barrier);
+    call(job->count);
+    if (job->barrier)
+        (void)pthread_barrier_wait(job->barrier);
+    return NULL;
+}
+
+PLAIN static void threads_one_by_one(uint64_t threads, uint64_t count)
+{
+    struct job job = {.count = count};
+
+    for (uint64_t i = 0; i < threads; i++) {
+        pthread_t thread;
+
+        if (pthread_create(&thread, NULL, work, &job) != 0)
+            abort();
+        (void)pthread_join(thread, NULL);
+    }
+}
+
+PLAIN static void threads_at_once(uint64_t threads, uint64_t count)
+{
+    pthread_barrier_t barrier;
+    struct job job = {.count = count, .barrier = &barrier};
+    pthread_t *all = calloc(threads, sizeof(*all));
+
+    (void)pthread_barrier_init(&barrier, NULL, (unsigned)threads);
+    for (uint64_t i = 0; i < threads; i++)
+        if (pthread_create(&all[i], NULL, work, &job) != 0)
+            abort();
+    for (uint64_t i = 0; i < threads; i++)
+        (void)pthread_join(all[i], NULL);
+    free(all);
+}
+
+/* --- signals ------------------------------------------------------------------- */
+
+static volatile uint64_t handled;
+static sigjmp_buf back;
+static volatile sig_atomic_t jumps;
+
+/* Instrumented. */
+static void on_tick(int number)
+{
+    (void)number;
+    made += 2;
+    handled++;
+    call(3);
+}
+
+static void on_jump(int number)
+{
+    (void)number;
+    made += 1; /* its exit does not come */
+    call(1);
+    jumps++;
+    siglongjmp(back, 1);
+}
+
+PLAIN static void set_timer(long us, void (*handler)(int))
+{
+    struct sigaction action = {.sa_handler = handler, .sa_flags = SA_RESTART};
+    struct itimerval timer = {{0, us}, {0, us}};
+
+    (void)sigemptyset(&action.sa_mask);
+    if (handler)
+        (void)sigaction(SIGALRM, &action, NULL);
+    (void)setitimer(ITIMER_REAL, &timer, NULL);
+}
+
+PLAIN static void under_signals(uint64_t count)
+{
+    uint64_t done = 0;
+
+    set_timer(50, on_tick);
+    for (; done < count; done += 1000) {
+        errno = 4711;
+        call(1000);
+        if (errno != 4711)
+            printf("fault: errno\n");
+    }
+    set_timer(0, NULL);
+    printf("handled=%" PRIu64 "\n", handled);
+}
+
+/* Calls that a handler leaves by longjmp are not counted: how many there were is open. */
+PLAIN static void under_jumps(uint64_t count)
+{
+    set_timer(1000, on_jump);
+    while ((uint64_t)jumps < count) {
+        (void)sigsetjmp(back, 1);
+        for (int i = 0; i < 100000 && (uint64_t)jumps < count; i++)
+            (void)leaf(i);
+    }
+    set_timer(0, NULL);
+    printf("jumps=%d\n", (int)jumps);
+}
+
+/* --- processes ----------------------------------------------------------------- */
+
+PLAIN static void fork_children(uint64_t children, uint64_t count)
+{
+    call(count);
+    for (uint64_t i = 0; i < children; i++) {
+        pid_t pid = fork();
+
+        if (pid == 0) {
+            made = 0;
+            call(count);
+            report("child");
+            exit(0);
+        }
+        (void)waitpid(pid, NULL, 0);
+    }
+    call(count);
+}
+
+PLAIN static void fork_and_exec(uint64_t children)
+{
+    for (uint64_t i = 0; i < children; i++) {
+        pid_t pid = fork();
+
+        if (pid == 0) {
+            (void)execl("/bin/true", "true", (char *)NULL);
+            _exit(127);
+        }
+        (void)waitpid(pid, NULL, 0);
+        call(10);
+    }
+}
+
+/* The child shares our memory until it execs: its calls are ours. */
+PLAIN static void vfork_and_exec(uint64_t children)
+{
+    for (volatile uint64_t i = 0; i < children; i++) {
+        pid_t pid = vfork();
+
+        if (pid == 0) {
+            call(10);
+            (void)execl("/bin/true", "true", (char *)NULL);
+            _exit(127);
+        }
+        (void)waitpid(pid, NULL, 0);
+    }
+}
+
+/* --- spans, names, ends -------------------------------------------------------- */
+
+PLAIN static void spans(uint64_t count)
+{
+    mr_thread_name("spanner");
+    for (uint64_t i = 0; i < count; i++) {
+        MR_SPAN("outside");
+        {
+            MR_SPAN_FLAGS("inside", MR_SPAN_ROOT);
+        }
+    }
+    made += 4 * count;
+}
+
+static pthread_key_t key;
+
+PLAIN static void late_destructor(void *value)
+{
+    (void)value;
+    call(5);
+}
+
+PLAIN static void *with_destructor(void *argument)
+{
+    (void)argument;
+    (void)pthread_setspecific(key, &key);
+    call(5);
+    return NULL;
+}
+
+PLAIN static void thread_destructors(uint64_t threads)
+{
+    (void)pthread_key_create(&key, late_destructor);
+    for (uint64_t i = 0; i < threads; i++) {
+        pthread_t thread;
+
+        (void)pthread_create(&thread, NULL, with_destructor, NULL);
+        (void)pthread_join(thread, NULL);
+    }
+}
+
+PLAIN static void at_exit(void)
+{
+    call(7);
+}
+
+/* Bursts with rests, so that the ring fills, empties and fills again. */
+PLAIN static void bursts(uint64_t count, uint64_t bytes)
+{
+    for (uint64_t i = 0; i < count; i++) {
+        call(bytes);
+        (void)usleep(20000);
+    }
+}
+
+PLAIN static void run(const char *mode, uint64_t n, uint64_t m)
+{
+    if (strcmp(mode, "calls") == 0)
+        call(n);
+    else if (strcmp(mode, "bursts") == 0)
+        bursts(n, m);
+    else if (strcmp(mode, "threads") == 0)
+        threads_one_by_one(n, m);
+    else if (strcmp(mode, "live") == 0)
+        threads_at_once(n, m);
+    else if (strcmp(mode, "signals") == 0)
+        under_signals(n);
+    else if (strcmp(mode, "jumps") == 0)
+        under_jumps(n);
+    else if (strcmp(mode, "fork") == 0)
+        fork_children(n, m);
+    else if (strcmp(mode, "exec") == 0)
+        fork_and_exec(n);
+    else if (strcmp(mode, "vfork") == 0)
+        vfork_and_exec(n);
+    else if (strcmp(mode, "spans") == 0)
+        spans(n);
+    else if (strcmp(mode, "destructors") == 0)
+        thread_destructors(n);
+    else if (strcmp(mode, "atexit") == 0)
+        (void)atexit(at_exit);
+    else if (strcmp(mode, "sleep") == 0)
+        (void)usleep((useconds_t)n);
+    else
+        exit(2);
+}
+
+int main(int argc, char **argv)
+{
+    uint64_t n = argc > 2 ? strtoull(argv[2], NULL, 10) : 1000;
+    uint64_t m = argc > 3 ? strtoull(argv[3], NULL, 10) : 1000;
+
+    made += 1; /* our own enter */
+    run(argc > 1 ? argv[1] : "calls", n, m);
+    report("main");
+    return 0;
+}
