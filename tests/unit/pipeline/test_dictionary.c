@@ -1,0 +1,260 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include "base/clock.h"
+#include "pipeline/dictionary.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static struct mr_dict_item site_item(uint64_t number, enum mr_site_quality quality,
+                                     const char *name)
+{
+    return (struct mr_dict_item){
+        .kind = MR_DICT_SITE,
+        .site = {.id = {0, number},
+                 .module = "/usr/bin/program",
+                 .build_id = mr_span_of("\1\2\3\4", 4),
+                 .offset = number * 16,
+                 .name = name,
+                 .file = quality == MR_QUALITY_DEBUG ? "file.c" : "",
+                 .line = 7,
+                 .quality = quality}};
+}
+
+static struct mr_dictionary *new_dictionary(const struct mr_dictionary_limits *limits)
+{
+    struct mr_dictionary *dictionary = NULL;
+
+    assert_int_equal(mr_dictionary_new(limits, &dictionary), MR_OK);
+    return dictionary;
+}
+
+static uint32_t send_all(struct mr_dictionary *dictionary)
+{
+    struct mr_dict_item item;
+    uint32_t count = 0;
+
+    while (mr_dictionary_peek(dictionary, &item)) {
+        mr_dictionary_mark_sent(dictionary);
+        count++;
+    }
+    return count;
+}
+
+static void what_is_known_is_not_sent_twice(void **state)
+{
+    struct mr_dictionary *dictionary = new_dictionary(NULL);
+    struct mr_dict_item item = site_item(1, MR_QUALITY_OFFSET, ""), out;
+
+    (void)state;
+    assert_false(mr_dictionary_peek(dictionary, &out));
+    assert_int_equal(mr_dictionary_take(dictionary, &item), MR_OK);
+    assert_int_equal(mr_dictionary_take(dictionary, &item), MR_OK);
+    assert_true(mr_dictionary_peek(dictionary, &out));
+    assert_int_equal(out.kind, MR_DICT_SITE);
+    assert_int_equal(out.site.id.lo, 1);
+    assert_string_equal(out.site.module, "/usr/bin/program");
+    assert_int_equal(out.site.build_id.size, 4);
+    assert_memory_equal(out.site.build_id.data, "\1\2\3\4", 4);
+    assert_int_equal(send_all(dictionary), 1);
+    assert_int_equal(mr_dictionary_take(dictionary, &item), MR_OK);
+    assert_int_equal(send_all(dictionary), 0);
+    mr_dictionary_free(dictionary);
+    mr_dictionary_free(NULL);
+}
+
+static void a_better_site_replaces_and_a_worse_one_does_not(void **state)
+{
+    struct mr_dictionary *dictionary = new_dictionary(NULL);
+    struct mr_dict_item plain = site_item(1, MR_QUALITY_OFFSET, ""),
+                        symbol = site_item(1, MR_QUALITY_SYMBOL, "f"),
+                        debug = site_item(1, MR_QUALITY_DEBUG, "f(int)"), out;
+
+    (void)state;
+    assert_int_equal(mr_dictionary_take(dictionary, &plain), MR_OK);
+    assert_int_equal(mr_dictionary_take(dictionary, &symbol),
+                     MR_OK); /* before it was sent: one item */
+    assert_true(mr_dictionary_peek(dictionary, &out));
+    assert_string_equal(out.site.name, "f");
+    assert_int_equal(send_all(dictionary), 1);
+    assert_int_equal(mr_dictionary_take(dictionary, &debug), MR_OK);
+    assert_int_equal(mr_dictionary_take(dictionary, &plain), MR_OK);
+    assert_true(mr_dictionary_peek(dictionary, &out));
+    assert_string_equal(out.site.name, "f(int)");
+    assert_string_equal(out.site.file, "file.c");
+    assert_int_equal(send_all(dictionary), 1);
+    mr_dictionary_free(dictionary);
+}
+
+static void a_source_only_goes_forward_in_its_states(void **state)
+{
+    struct mr_dictionary *dictionary = new_dictionary(NULL);
+    struct mr_dict_item source = {.kind = MR_DICT_SOURCE,
+                                  .source = {.id = {1, 2},
+                                             .host = "h",
+                                             .app = "a",
+                                             .version = "",
+                                             .exe = "/a",
+                                             .state = MR_SOURCE_FINISHED}};
+    struct mr_dict_item out;
+
+    (void)state;
+    assert_int_equal(mr_dictionary_take(dictionary, &source), MR_OK);
+    assert_int_equal(send_all(dictionary), 1);
+    source.source.state = MR_SOURCE_LIVE;
+    assert_int_equal(mr_dictionary_take(dictionary, &source), MR_OK);
+    assert_int_equal(send_all(dictionary), 0);
+    source.source.state = MR_SOURCE_DIED;
+    source.source.end_ns = 77;
+    assert_int_equal(mr_dictionary_take(dictionary, &source), MR_OK);
+    assert_true(mr_dictionary_peek(dictionary, &out));
+    assert_int_equal(out.source.state, MR_SOURCE_DIED);
+    assert_int_equal(out.source.end_ns, 77);
+    assert_string_equal(out.source.exe, "/a");
+    mr_dictionary_free(dictionary);
+}
+
+static void every_kind_that_goes_upward_is_kept_and_no_other(void **state)
+{
+    struct mr_dictionary *dictionary = new_dictionary(NULL);
+    struct mr_dict_item scope = {.kind = MR_DICT_SCOPE,
+                                 .scope = {{1, 1}, "app", "1.0", "host"}};
+    struct mr_dict_item outer = {.kind = MR_DICT_OUTER, .outer = {{1, 1}, {1, 2}, 2}};
+    struct mr_dict_item node = {
+        .kind = MR_DICT_NODE,
+        .node = {
+            {1, 1}, {1, 2}, MR_EXACTNESS_FOLDED, mr_span_of("0123456789abcdef\0", 17)}};
+    struct mr_dict_item module = {.kind = MR_DICT_MODULE, .module = {.path = "/x"}}, out;
+
+    (void)state;
+    assert_int_equal(mr_dictionary_take(dictionary, &scope), MR_OK);
+    assert_int_equal(mr_dictionary_take(dictionary, &outer), MR_OK);
+    assert_int_equal(mr_dictionary_take(dictionary, &node),
+                     MR_OK); /* the scope's id, and yet another item */
+    assert_int_equal(mr_dictionary_take(dictionary, &module), MR_EUSAGE);
+    assert_true(mr_dictionary_peek(dictionary, &out));
+    assert_string_equal(out.scope.version, "1.0");
+    mr_dictionary_mark_sent(dictionary);
+    assert_true(mr_dictionary_peek(dictionary, &out));
+    assert_int_equal(out.outer.why, 2);
+    mr_dictionary_mark_sent(dictionary);
+    assert_true(mr_dictionary_peek(dictionary, &out));
+    assert_int_equal(out.node.children.size, 17);
+    mr_dictionary_mark_sent(dictionary);
+    assert_false(mr_dictionary_peek(dictionary, &out));
+    mr_dictionary_free(dictionary);
+}
+
+static void a_new_receiver_gets_everything_in_the_first_order(void **state)
+{
+    struct mr_dictionary *dictionary = new_dictionary(NULL);
+    struct mr_dict_item out;
+
+    (void)state;
+    for (uint64_t i = 0; i < 100; i++) {
+        struct mr_dict_item item = site_item(i, MR_QUALITY_OFFSET, "");
+
+        assert_int_equal(mr_dictionary_take(dictionary, &item), MR_OK);
+        if (i == 30)
+            assert_int_equal(send_all(dictionary), 31);
+    }
+    mr_dictionary_mark_all_unsent(dictionary);
+    for (uint64_t i = 0; i < 100; i++) {
+        assert_true(mr_dictionary_peek(dictionary, &out));
+        assert_int_equal(out.site.id.lo, i);
+        mr_dictionary_mark_sent(dictionary);
+    }
+    assert_false(mr_dictionary_peek(dictionary, &out));
+    mr_dictionary_free(dictionary);
+}
+
+static void past_its_bounds_it_says_so_and_counts(void **state)
+{
+    const struct mr_dictionary_limits two = {.items_max = 2}, small = {.bytes_max = 400};
+    struct mr_dictionary *dictionary = new_dictionary(&two);
+    struct mr_dict_item a = site_item(1, MR_QUALITY_OFFSET, ""),
+                        b = site_item(2, MR_QUALITY_OFFSET, ""),
+                        c = site_item(3, MR_QUALITY_OFFSET, ""), big;
+    struct mr_dictionary_stats stats;
+    char name[600];
+
+    (void)state;
+    assert_int_equal(mr_dictionary_take(dictionary, &a), MR_OK);
+    assert_int_equal(mr_dictionary_take(dictionary, &b), MR_OK);
+    assert_int_equal(mr_dictionary_take(dictionary, &c), MR_ELIMIT);
+    assert_int_equal(mr_dictionary_take(dictionary, &a), MR_OK); /* known */
+    mr_dictionary_stats(dictionary, &stats);
+    assert_int_equal(stats.items, 2);
+    assert_int_equal(stats.unsent, 2);
+    assert_int_equal(stats.beyond, 1);
+    mr_dictionary_free(dictionary);
+
+    dictionary = new_dictionary(&small);
+    memset(name, 'n', sizeof(name) - 1);
+    name[sizeof(name) - 1] = '\0';
+    big = site_item(1, MR_QUALITY_SYMBOL, name);
+    assert_int_equal(mr_dictionary_take(dictionary, &big), MR_ELIMIT);
+    assert_int_equal(mr_dictionary_take(dictionary, &a), MR_OK);
+    assert_int_equal(mr_dictionary_take(dictionary, &big),
+                     MR_ELIMIT); /* better, and too big */
+    mr_dictionary_stats(dictionary, &stats);
+    assert_int_equal(stats.beyond, 2);
+    assert_true(stats.bytes <= 400);
+    mr_dictionary_free(dictionary);
+}
+
+/* The naive model: for each of 50 sites the best quality seen and the best sent. */
+static void random_sequences_agree_with_an_array_model(void **state)
+{
+    struct mr_dictionary *dictionary = new_dictionary(NULL);
+    int seen[50], sent[50];
+    unsigned seed = (unsigned)mr_clock_realtime_ns();
+
+    (void)state;
+    print_message("seed %u\n", seed);
+    for (int i = 0; i < 50; i++)
+        seen[i] = sent[i] = -1;
+    for (int round = 0; round < 5000; round++) {
+        int number = rand_r(&seed) % 50, quality = rand_r(&seed) % 3;
+        struct mr_dict_item item = site_item((uint64_t)number,
+                                             (enum mr_site_quality)quality, "name"),
+                            out;
+
+        assert_int_equal(mr_dictionary_take(dictionary, &item), MR_OK);
+        seen[number] = quality > seen[number] ? quality : seen[number];
+        if (rand_r(&seed) % 500 == 0) {
+            mr_dictionary_mark_all_unsent(dictionary);
+            for (int i = 0; i < 50; i++)
+                sent[i] = -1;
+        }
+        while (rand_r(&seed) % 10 == 0 && mr_dictionary_peek(dictionary, &out)) {
+            assert_true((int)out.site.quality > sent[out.site.id.lo]);
+            assert_int_equal(out.site.quality, seen[out.site.id.lo]);
+            sent[out.site.id.lo] = (int)out.site.quality;
+            mr_dictionary_mark_sent(dictionary);
+        }
+    }
+    mr_dictionary_free(dictionary);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(what_is_known_is_not_sent_twice),
+        cmocka_unit_test(a_better_site_replaces_and_a_worse_one_does_not),
+        cmocka_unit_test(a_source_only_goes_forward_in_its_states),
+        cmocka_unit_test(every_kind_that_goes_upward_is_kept_and_no_other),
+        cmocka_unit_test(a_new_receiver_gets_everything_in_the_first_order),
+        cmocka_unit_test(past_its_bounds_it_says_so_and_counts),
+        cmocka_unit_test(random_sequences_agree_with_an_array_model),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,347 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include "base/atomics.h"
+#include "base/clock.h"
+#include "net/delta.h"
+#include "pipeline/filters/merge.h"
+#include "pipeline/graph.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* What came out of merge. */
+struct seen {
+    uint32_t dicts, deltas, others, items, opens;
+    uint64_t calls, level, open_count;
+    bool dict_after_delta;
+    _Atomic bool has_room;
+    char names[256];
+};
+
+static enum mr_status sink_open(struct mr_filter *filter, const void *config,
+                                struct mr_error *error)
+{
+    (void)error;
+    *(struct seen **)mr_filter_state(filter) = *(struct seen *const *)config;
+    return MR_OK;
+}
+
+static void see_delta(struct seen *seen, struct mr_span payload)
+{
+    struct mr_delta_reader reader;
+    struct mr_delta_item item;
+
+    mr_delta_reader_init(&reader, payload);
+    while (mr_delta_next(&reader, &item) == MR_OK) {
+        if (item.tag == MR_DELTA_HEAD)
+            seen->level = item.level;
+        if (item.tag == MR_DELTA_ENTRY_STAT)
+            seen->calls += item.entry_stats->calls[0];
+        if (item.tag == MR_DELTA_OPEN) {
+            seen->opens++;
+            seen->open_count = item.count;
+        }
+    }
+    mr_delta_reader_fini(&reader);
+}
+
+static void see_dict(struct seen *seen, struct mr_span payload)
+{
+    struct mr_dict_reader reader;
+    struct mr_dict_item item;
+
+    assert_int_equal(mr_dict_open(&reader, payload, NULL), MR_OK);
+    while (mr_dict_next(&reader, &item, NULL) == MR_OK) {
+        assert_int_equal(item.kind, MR_DICT_SITE);
+        (void)snprintf(seen->names + strlen(seen->names),
+                       sizeof(seen->names) - strlen(seen->names), "%s ", item.site.name);
+        seen->items++;
+    }
+    mr_dict_close(&reader);
+}
+
+static enum mr_status sink_process(struct mr_filter *filter, struct mr_batch *batch)
+{
+    struct seen *seen = *(struct seen **)mr_filter_state(filter);
+
+    if (batch->kind == MR_BATCH_DELTA) {
+        seen->deltas++;
+        see_delta(seen, mr_buffer_span(&batch->bytes));
+    } else if (batch->kind == MR_BATCH_DICT) {
+        seen->dicts++;
+        seen->dict_after_delta |= seen->deltas > 0;
+        see_dict(seen, mr_buffer_span(&batch->bytes));
+    } else {
+        seen->others++;
+    }
+    mr_batch_free(batch);
+    return MR_OK;
+}
+
+static bool sink_can_take(const struct mr_filter *filter)
+{
+    return mr_load_acquire(
+        &(*(struct seen *const *)mr_filter_state_const(filter))->has_room);
+}
+
+static const struct mr_filter_kind sink_kind = {.name = "sink",
+                                                .state_size = sizeof(struct seen *),
+                                                .open = sink_open,
+                                                .process = sink_process,
+                                                .can_take = sink_can_take};
+
+struct rig {
+    struct seen seen;
+    struct seen *seen_pointer;
+    struct mr_graph *graph;
+    uint64_t now_ns;
+};
+
+static void start(struct rig *rig, const struct mr_merge_config *config)
+{
+    struct mr_error error = MR_ERROR_NONE;
+
+    memset(rig, 0, sizeof(*rig));
+    atomic_init(&rig->seen.has_room, true);
+    rig->seen_pointer = &rig->seen;
+    rig->now_ns = MR_HOUR_NS;
+    {
+        const struct mr_graph_node nodes[] = {
+            {&mr_merge_filter, config, MR_PLACE_FUSED},
+            {&sink_kind, &rig->seen_pointer, MR_PLACE_FUSED}};
+
+        assert_int_equal(mr_graph_new(nodes, 2, "merge", &rig->graph, &error), MR_OK);
+    }
+    assert_int_equal(mr_graph_start(rig->graph), MR_OK);
+    assert_int_equal(mr_graph_tick(rig->graph, rig->now_ns), MR_OK);
+}
+
+static void pass(struct rig *rig, uint64_t ns)
+{
+    rig->now_ns += ns;
+    assert_int_equal(mr_graph_tick(rig->graph, rig->now_ns), MR_OK);
+}
+
+static uint64_t counter(const struct rig *rig, enum mr_merge_counter which)
+{
+    struct mr_filter_stats stats[2];
+
+    assert_int_equal(mr_graph_stats(rig->graph, stats, 2), 2);
+    assert_non_null(stats[0].counter_names[which]);
+    return stats[0].counters[which];
+}
+
+static void push_delta(struct rig *rig, uint64_t site, uint64_t window, uint64_t calls)
+{
+    struct mr_batch *batch = mr_batch_new(MR_BATCH_DELTA);
+    const struct mr_entry_stats stats = {{1}, {calls}, {10}};
+    struct mr_delta_writer w;
+    uint32_t path;
+
+    assert_non_null(batch);
+    mr_delta_begin(&w, &batch->bytes);
+    mr_delta_head(&w, 9, 1);
+    path = mr_delta_path(&w, MR_DELTA_NONE, mr_delta_scope(&w, (struct mr_id){1, 1}),
+                         mr_delta_site(&w, (struct mr_id){2, site}), 0);
+    mr_delta_entry_stat(&w, path, window, &stats);
+    mr_delta_open(&w, path, 5, 1);
+    assert_int_equal(mr_delta_status(&w), MR_OK);
+    assert_int_equal(mr_graph_push(rig->graph, batch), MR_OK);
+}
+
+static void push_site(struct rig *rig, uint64_t number, enum mr_site_quality quality,
+                      const char *name)
+{
+    struct mr_batch *batch = mr_batch_new(MR_BATCH_DICT);
+    const struct mr_dict_item item = {.kind = MR_DICT_SITE,
+                                      .site = {.id = {2, number},
+                                               .module = "/m",
+                                               .name = name,
+                                               .file = "",
+                                               .quality = quality}};
+    struct mr_dict_writer writer;
+    uint8_t *at;
+
+    assert_int_equal(mr_buffer_reserve(&batch->bytes, 1000, &at), MR_OK);
+    mr_dict_writer_init(&writer, at, 1000);
+    assert_int_equal(mr_dict_put(&writer, &item), MR_OK);
+    mr_buffer_commit(&batch->bytes, mr_dict_writer_finish(&writer));
+    assert_int_equal(mr_graph_push(rig->graph, batch), MR_OK);
+}
+
+static void push_bytes(struct rig *rig, enum mr_batch_kind kind, const char *text)
+{
+    struct mr_batch *batch = mr_batch_new(kind);
+
+    assert_int_equal(mr_buffer_append_text(&batch->bytes, text), MR_OK);
+    assert_int_equal(mr_graph_push(rig->graph, batch), MR_OK);
+}
+
+static void one_delta_leaves_per_period(void **state)
+{
+    const struct mr_merge_config config = {.level = 3};
+    struct rig rig;
+
+    (void)state;
+    start(&rig, &config);
+    for (uint64_t i = 0; i < 50; i++)
+        push_delta(&rig, i % 5, 100 + i % 2, 2);
+    pass(&rig, MR_MERGE_PERIOD_NS - 1);
+    assert_int_equal(rig.seen.deltas, 0);
+    pass(&rig, 1);
+    assert_int_equal(rig.seen.deltas, 1);
+    assert_int_equal(rig.seen.calls, 100);
+    assert_int_equal(rig.seen.level, 3);
+    pass(&rig, MR_MERGE_PERIOD_NS);
+    assert_int_equal(rig.seen.deltas, 1); /* nothing new, nothing sent */
+    assert_int_equal(mr_graph_drain(rig.graph), MR_OK);
+    mr_graph_free(rig.graph);
+}
+
+static void without_room_it_merges_longer(void **state)
+{
+    const struct mr_merge_config config = {.level = 1, .period_ns = 10};
+    struct rig rig;
+
+    (void)state;
+    start(&rig, &config);
+    mr_store_release(&rig.seen.has_room, false);
+    for (int i = 0; i < 20; i++) {
+        push_delta(&rig, 1, 100, 1);
+        push_site(&rig, 1, MR_QUALITY_OFFSET, "one");
+        pass(&rig, 10);
+    }
+    assert_int_equal(rig.seen.deltas + rig.seen.dicts, 0);
+    mr_store_release(&rig.seen.has_room, true);
+    push_delta(&rig, 1, 100, 1);
+    pass(&rig, 10);
+    assert_int_equal(rig.seen.deltas, 1);
+    assert_int_equal(rig.seen.calls, 21);
+    assert_int_equal(rig.seen.open_count,
+                     1); /* the last round's, not twenty times the same one */
+    assert_int_equal(rig.seen.items, 1);
+    assert_false(rig.seen.dict_after_delta);
+    mr_graph_free(rig.graph);
+}
+
+static void too_many_windows_or_rows_leave_early(void **state)
+{
+    const struct mr_merge_config configs[] = {
+        {.level = 1, .accumulator = {.rows_max = 10}}, {.level = 1}};
+
+    (void)state;
+    for (int i = 0; i < 2; i++) {
+        struct rig rig;
+
+        start(&rig, &configs[i]);
+        for (uint64_t n = 0; n < MR_ACCUMULATOR_WINDOWS_MAX + 1; n++)
+            push_delta(&rig, n, i ? n : 0, 1);
+        assert_true(rig.seen.deltas > 0);
+        assert_true(counter(&rig, MR_MERGE_EARLY) > 0);
+        assert_int_equal(mr_graph_drain(rig.graph), MR_OK);
+        assert_int_equal(rig.seen.calls, MR_ACCUMULATOR_WINDOWS_MAX + 1);
+        mr_graph_free(rig.graph);
+    }
+}
+
+static void dictionary_items_leave_once_before_the_deltas_and_when_better(void **state)
+{
+    const struct mr_merge_config config = {.level = 1};
+    struct rig rig;
+
+    (void)state;
+    start(&rig, &config);
+    push_delta(&rig, 1, 1, 1);
+    for (int i = 0; i < 5; i++) {
+        push_site(&rig, 1, MR_QUALITY_OFFSET, "a");
+        push_site(&rig, 2, MR_QUALITY_OFFSET, "b");
+    }
+    pass(&rig, MR_MERGE_PERIOD_NS);
+    assert_string_equal(rig.seen.names, "a b ");
+    assert_int_equal(rig.seen.deltas, 1);
+    assert_false(rig.seen.dict_after_delta);
+    push_site(&rig, 1, MR_QUALITY_DEBUG, "better");
+    push_site(&rig, 2, MR_QUALITY_OFFSET, "b");
+    pass(&rig, MR_MERGE_PERIOD_NS);
+    assert_string_equal(rig.seen.names, "a b better ");
+    mr_graph_free(rig.graph);
+}
+
+static void a_new_receiver_gets_the_whole_dictionary(void **state)
+{
+    static _Atomic uint64_t reannounce = 4;
+    const struct mr_merge_config config = {.level = 1, .reannounce = &reannounce};
+    struct rig rig;
+
+    (void)state;
+    start(&rig, &config);
+    push_site(&rig, 1, MR_QUALITY_OFFSET, "a");
+    push_site(&rig, 2, MR_QUALITY_OFFSET, "b");
+    pass(&rig, MR_MERGE_PERIOD_NS);
+    pass(&rig, MR_MERGE_PERIOD_NS);
+    assert_string_equal(rig.seen.names, "a b ");
+    (void)mr_add_acq_rel(&reannounce, 1);
+    pass(&rig, MR_MERGE_PERIOD_NS);
+    pass(&rig, MR_MERGE_PERIOD_NS);
+    assert_string_equal(rig.seen.names, "a b a b ");
+    assert_int_equal(counter(&rig, MR_MERGE_REANNOUNCED), 1);
+    mr_graph_free(rig.graph);
+}
+
+static void what_the_dictionary_cannot_keep_passes_every_time(void **state)
+{
+    const struct mr_merge_config config = {.level = 1, .dictionary = {.items_max = 1}};
+    struct rig rig;
+
+    (void)state;
+    start(&rig, &config);
+    for (int i = 0; i < 3; i++) {
+        push_site(&rig, 1, MR_QUALITY_OFFSET, "kept");
+        push_site(&rig, 2, MR_QUALITY_OFFSET, "beyond");
+        pass(&rig, MR_MERGE_PERIOD_NS);
+    }
+    assert_string_equal(rig.seen.names, "beyond kept beyond beyond ");
+    assert_int_equal(counter(&rig, MR_MERGE_DICTIONARY_BEYOND), 3);
+    mr_graph_free(rig.graph);
+}
+
+static void bad_payloads_are_counted_and_harm_nothing(void **state)
+{
+    const struct mr_merge_config config = {.level = 1};
+    struct rig rig;
+
+    (void)state;
+    start(&rig, &config);
+    push_bytes(&rig, MR_BATCH_DELTA, "\5\1\177");
+    push_bytes(&rig, MR_BATCH_DICT, "not msgpack");
+    push_bytes(&rig, MR_BATCH_END, "");
+    push_delta(&rig, 1, 1, 1);
+    assert_int_equal(mr_graph_drain(rig.graph), MR_OK);
+    assert_int_equal(rig.seen.calls, 1);
+    assert_int_equal(rig.seen.others, 1); /* of no concern to merge: passed on */
+    assert_int_equal(counter(&rig, MR_MERGE_BAD_DELTA), 1);
+    assert_int_equal(counter(&rig, MR_MERGE_BAD_DICT), 1);
+    mr_graph_free(rig.graph);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(one_delta_leaves_per_period),
+        cmocka_unit_test(without_room_it_merges_longer),
+        cmocka_unit_test(too_many_windows_or_rows_leave_early),
+        cmocka_unit_test(dictionary_items_leave_once_before_the_deltas_and_when_better),
+        cmocka_unit_test(a_new_receiver_gets_the_whole_dictionary),
+        cmocka_unit_test(what_the_dictionary_cannot_keep_passes_every_time),
+        cmocka_unit_test(bad_payloads_are_counted_and_harm_nothing),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
