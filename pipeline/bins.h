@@ -1,0 +1,60 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Histograms on the hot path: counts at scale 5 (net/histogram.h), a contiguous run of 32-bit counts per histogram in one
+ * pool that is emptied as a whole with every delta. A histogram that outgrows its run moves to one at least twice as
+ * large; the old run is lost until the pool is emptied. Bin b counts the values of index5 b - 1; zeros are counted apart.
+ *
+ *     pool:  | run of A | run of B | old run of A | ... used ->      free      <- limit
+ *
+ * One thread. Nobody may count more than 2^32 - 1 values between two resets: reduce empties the pool before.
+ *
+ *     if (!mr_bins_has(&bins, bin) && !mr_bins_grow(&bins, &pool, bin))
+ *         ... the pool is full: send what there is, reset, again
+ *     mr_bins_add(&bins, &pool, bin);
+ */
+#ifndef MR_PIPELINE_BINS_H
+#define MR_PIPELINE_BINS_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/compiler.h"
+#include "net/histogram.h"
+
+#define MR_BINS_COUNT 2049u /* bins 0 .. 2048 */
+
+struct mr_bins {
+    uint32_t offset;       /* of its run in the pool */
+    uint16_t first, count; /* bins first .. first + count - 1; count 0: none yet */
+};
+
+struct mr_bin_pool {
+    uint32_t *counts;
+    uint32_t used, capacity, limit;
+};
+
+/* `limit` counts of 4 bytes, at least MR_BINS_COUNT. Allocates nothing yet. */
+void mr_bin_pool_init(struct mr_bin_pool *pool, uint32_t limit);
+void mr_bin_pool_fini(struct mr_bin_pool *pool);
+/* All runs are gone; every mr_bins is to be zeroed by its owner. */
+void mr_bin_pool_reset(struct mr_bin_pool *pool);
+
+static MR_ALWAYS_INLINE bool mr_bins_has(const struct mr_bins *bins, uint32_t bin)
+{
+    return bin - bins->first < bins->count;
+}
+
+/* Makes the run cover the bin. False when the pool is at its limit (or without memory). */
+bool mr_bins_grow(struct mr_bins *bins, struct mr_bin_pool *pool, uint32_t bin);
+
+static MR_ALWAYS_INLINE void mr_bins_add(const struct mr_bins *bins, struct mr_bin_pool *pool,
+                                         uint32_t bin)
+{
+    pool->counts[bins->offset + (bin - bins->first)]++;
+}
+
+/* Adds what was counted to `histogram`. */
+enum mr_status mr_bins_put(const struct mr_bins *bins, const struct mr_bin_pool *pool,
+                           uint32_t zeros, struct mr_histogram *histogram);
+
+#endif

@@ -1,0 +1,227 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "pipeline/paths.h"
+
+#include <assert.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/assert.h"
+
+static_assert(sizeof(struct mr_path) == 2 * MR_CACHE_LINE, "two lines, see paths.h");
+
+#define CAPACITY_FIRST 1024u
+
+static uint32_t hash_of(uint32_t parent, uint32_t site)
+{
+    uint64_t mix = ((uint64_t)parent << 32 | site) * UINT64_C(0x9e3779b97f4a7c15);
+
+    return (uint32_t)(mix >> 32 ^ mix >> 15);
+}
+
+/* The flags by which children of one parent and site are told apart: bases have no parent. */
+static uint32_t kind_of(uint32_t flags)
+{
+    return flags & (MR_PATH_BASE | MR_PATH_OUTER);
+}
+
+static uint32_t *slot_of(const struct mr_paths *paths, uint32_t parent, uint32_t site, uint32_t flags)
+{
+    uint32_t at = hash_of(parent, site) & paths->slot_mask;
+
+    while (paths->slots[at]) {
+        const struct mr_path *node = &paths->nodes[paths->slots[at]];
+
+        if (node->parent == parent && node->site == site && kind_of(node->flags) == kind_of(flags))
+            break;
+        at = (at + 1) & paths->slot_mask;
+    }
+    return &paths->slots[at];
+}
+
+static void fill_slots(struct mr_paths *paths)
+{
+    memset(paths->slots, 0, ((size_t)paths->slot_mask + 1) * sizeof(*paths->slots));
+    for (uint32_t i = 1; i < paths->count; i++) {
+        const struct mr_path *node = &paths->nodes[i];
+
+        *slot_of(paths, node->parent, node->site, node->flags) = i;
+    }
+}
+
+static enum mr_status resize(struct mr_paths *paths, uint32_t capacity)
+{
+    uint32_t slot_count = 2 * CAPACITY_FIRST;
+    struct mr_path *nodes;
+    uint32_t *touched, *slots;
+
+    while (slot_count < 2 * capacity)
+        slot_count *= 2;
+    nodes = aligned_alloc(MR_CACHE_LINE, capacity * sizeof(*nodes));
+    touched = malloc(capacity * sizeof(*touched));
+    slots = malloc(slot_count * sizeof(*slots));
+    if (!nodes || !touched || !slots) {
+        free(nodes);
+        free(touched);
+        free(slots);
+        return MR_ENOMEM;
+    }
+    if (paths->count) {
+        memcpy(nodes, paths->nodes, paths->count * sizeof(*nodes));
+        memcpy(touched, paths->touched, paths->touched_count * sizeof(*touched));
+    }
+    free(paths->nodes);
+    free(paths->touched);
+    free(paths->slots);
+    paths->nodes = nodes;
+    paths->touched = touched;
+    paths->slots = slots;
+    paths->slot_mask = slot_count - 1;
+    paths->capacity = capacity;
+    fill_slots(paths);
+    return MR_OK;
+}
+
+enum mr_status mr_paths_init(struct mr_paths *paths, uint32_t limit)
+{
+    enum mr_status status;
+
+    MR_ASSERT(limit >= 16 && limit <= UINT32_C(1) << 30);
+    *paths = (struct mr_paths){.limit = limit};
+    status = resize(paths, limit < CAPACITY_FIRST ? limit : CAPACITY_FIRST);
+    if (status != MR_OK)
+        return status;
+    /* The window of node 0 is never the current one, so that whoever counts meets it first in the slow path. */
+    paths->nodes[0] = (struct mr_path){.site = MR_PATH_NO_SITE, .window = UINT32_MAX};
+    paths->count = 1;
+    return MR_OK;
+}
+
+void mr_paths_fini(struct mr_paths *paths)
+{
+    free(paths->nodes);
+    free(paths->touched);
+    free(paths->slots);
+    *paths = (struct mr_paths){.limit = paths->limit};
+}
+
+static bool make_room(struct mr_paths *paths)
+{
+    uint32_t capacity;
+
+    if (paths->count < paths->capacity)
+        return true;
+    if (paths->count == paths->limit)
+        return false;
+    capacity = paths->capacity < paths->limit / 2 ? 2 * paths->capacity : paths->limit;
+    return resize(paths, capacity) == MR_OK;
+}
+
+static uint32_t find(struct mr_paths *paths, uint32_t parent, uint32_t site, uint32_t flags)
+{
+    uint32_t *slot = slot_of(paths, parent, site, flags);
+
+    if (*slot == 0) {
+        if (!make_room(paths))
+            return MR_PATH_NONE;
+        slot = slot_of(paths, parent, site, flags);
+        *slot = paths->count++;
+        paths->nodes[*slot] = (struct mr_path){.site = site, .parent = parent, .flags = flags};
+    }
+    return *slot;
+}
+
+uint32_t mr_paths_find(struct mr_paths *paths, uint32_t parent, uint32_t site, uint32_t flags)
+{
+    uint32_t path;
+
+    if (parent == MR_PATH_NONE)
+        return MR_PATH_NONE;
+    path = find(paths, parent, site, flags | (paths->nodes[parent].flags & MR_PATH_OUTER));
+    if (path != MR_PATH_NONE)
+        paths->nodes[parent].last_child = path;
+    return path;
+}
+
+uint32_t mr_paths_base(struct mr_paths *paths, uint32_t scope, uint32_t flags)
+{
+    return find(paths, MR_PATH_NONE, scope, MR_PATH_BASE | (flags & MR_PATH_OUTER));
+}
+
+uint32_t mr_paths_root(struct mr_paths *paths, uint32_t base, uint32_t site)
+{
+    uint32_t last = paths->nodes[base].last_child;
+
+    if (paths->nodes[last].site == site)
+        return last;
+    return mr_paths_find(paths, base, site, MR_PATH_ROOT);
+}
+
+void mr_paths_begin(struct mr_paths *paths, uint32_t path, uint32_t window)
+{
+    struct mr_path *node = &paths->nodes[path];
+
+    MR_ASSERT(path != MR_PATH_NONE && node->window == 0 && window != 0);
+    if (!(node->flags & MR_PATH_TOUCHED))
+        paths->touched[paths->touched_count++] = path;
+    node->flags |= MR_PATH_TOUCHED;
+    node->window = window;
+    node->ok = 0;
+    node->failed = 0;
+    node->incomplete = 0;
+    node->total_sum = 0;
+    node->total_min = UINT64_MAX;
+    node->total_max = 0;
+    node->self_sum = 0;
+    node->self_min = UINT64_MAX;
+    node->self_max = 0;
+    node->zeros = 0;
+    node->bins = (struct mr_bins){0, 0, 0};
+}
+
+void mr_paths_end(struct mr_paths *paths, uint32_t path)
+{
+    MR_ASSERT(path != MR_PATH_NONE);
+    paths->nodes[path].window = 0;
+}
+
+void mr_paths_clear_touched(struct mr_paths *paths)
+{
+    for (uint32_t i = 0; i < paths->touched_count; i++) {
+        struct mr_path *node = &paths->nodes[paths->touched[i]];
+
+        MR_ASSERT(node->window == 0);
+        node->flags &= ~(uint32_t)MR_PATH_TOUCHED;
+    }
+    paths->touched_count = 0;
+}
+
+void mr_paths_keep(struct mr_paths *paths, uint32_t path)
+{
+    while (path != MR_PATH_NONE && !(paths->nodes[path].flags & MR_PATH_KEEP)) {
+        paths->nodes[path].flags |= MR_PATH_KEEP;
+        path = paths->nodes[path].parent;
+    }
+}
+
+void mr_paths_forget(struct mr_paths *paths, uint32_t *map)
+{
+    uint32_t kept = 1;
+
+    MR_ASSERT(paths->touched_count == 0);
+    map[0] = MR_PATH_NONE;
+    for (uint32_t i = 1; i < paths->count; i++) {
+        struct mr_path node = paths->nodes[i];
+
+        MR_ASSERT(node.window == 0);
+        map[i] = MR_PATH_NONE;
+        if (!(node.flags & MR_PATH_KEEP))
+            continue;
+        map[i] = kept;
+        node.flags &= ~(uint32_t)MR_PATH_KEEP;
+        node.parent = map[node.parent]; /* made before its children, so it is mapped */
+        node.last_child = MR_PATH_NONE;
+        paths->nodes[kept++] = node;
+    }
+    paths->count = kept;
+    fill_slots(paths);
+}

@@ -1,0 +1,273 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "pipeline/shapes.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/assert.h"
+
+#define CAPACITY_FIRST 1024u
+#define SCRATCH_MAX ((size_t)256 << 20)
+
+static uint32_t *slot_for(const struct mr_nodes *nodes, uint64_t hash)
+{
+    uint32_t at = (uint32_t)hash & nodes->slot_mask;
+
+    while (nodes->slots[at] != MR_NODE_NONE)
+        at = (at + 1) & nodes->slot_mask;
+    return &nodes->slots[at];
+}
+
+static void fill_slots(struct mr_nodes *nodes)
+{
+    memset(nodes->slots, 0, ((size_t)nodes->slot_mask + 1) * sizeof(*nodes->slots));
+    for (uint32_t i = 1; i < nodes->count; i++)
+        *slot_for(nodes, nodes->items[i].hash) = i;
+}
+
+static bool resize(struct mr_nodes *nodes, uint32_t capacity)
+{
+    uint32_t slot_count = 2 * CAPACITY_FIRST;
+    struct mr_node *items = realloc(nodes->items, capacity * sizeof(*items));
+    uint32_t *slots;
+
+    if (!items)
+        return false;
+    nodes->items = items;
+    while (slot_count < 2 * capacity)
+        slot_count *= 2;
+    slots = malloc(slot_count * sizeof(*slots));
+    if (!slots)
+        return false;
+    free(nodes->slots);
+    nodes->slots = slots;
+    nodes->slot_mask = slot_count - 1;
+    nodes->capacity = capacity;
+    fill_slots(nodes);
+    return true;
+}
+
+enum mr_status mr_nodes_init(struct mr_nodes *nodes, const struct mr_sites *sites,
+                             enum mr_exactness exactness, uint32_t limit, uint32_t child_limit)
+{
+    MR_ASSERT(limit >= 16 && child_limit >= 16);
+    *nodes = (struct mr_nodes){.sites = sites,
+                               .exactness = exactness,
+                               .limit = limit,
+                               .child_limit = child_limit};
+    mr_buffer_init(&nodes->scratch, SCRATCH_MAX);
+    if (!resize(nodes, limit < CAPACITY_FIRST ? limit : CAPACITY_FIRST)) {
+        mr_nodes_fini(nodes);
+        return MR_ENOMEM;
+    }
+    nodes->items[0] = (struct mr_node){.site = UINT32_MAX}; /* is never found */
+    nodes->count = 1;
+    return MR_OK;
+}
+
+void mr_nodes_fini(struct mr_nodes *nodes)
+{
+    free(nodes->items);
+    free(nodes->children);
+    free(nodes->slots);
+    free(nodes->id_children);
+    mr_buffer_fini(&nodes->scratch);
+    *nodes = (struct mr_nodes){.limit = nodes->limit};
+}
+
+static bool make_child_room(struct mr_nodes *nodes, uint32_t count)
+{
+    uint32_t capacity = nodes->child_capacity ? nodes->child_capacity : CAPACITY_FIRST;
+    uint64_t *grown;
+
+    if (count > nodes->child_limit - nodes->child_count)
+        return false;
+    if (nodes->child_count + count <= nodes->child_capacity)
+        return true;
+    while (capacity < nodes->child_count + count)
+        capacity *= 2;
+    grown = realloc(nodes->children, capacity * sizeof(*grown));
+    if (!grown)
+        return false;
+    nodes->children = grown;
+    nodes->child_capacity = capacity;
+    return true;
+}
+
+static bool make_room(struct mr_nodes *nodes, uint32_t child_count)
+{
+    uint32_t capacity;
+
+    if (!make_child_room(nodes, child_count))
+        return false;
+    if (nodes->count < nodes->capacity)
+        return true;
+    if (nodes->count >= nodes->limit)
+        return false;
+    capacity = nodes->capacity < nodes->limit / 2 ? 2 * nodes->capacity : nodes->limit;
+    return resize(nodes, capacity);
+}
+
+static bool make_id_room(struct mr_nodes *nodes, uint32_t count)
+{
+    struct mr_node_child *grown;
+
+    if (count <= nodes->id_capacity)
+        return true;
+    grown = realloc(nodes->id_children, 2 * (size_t)count * sizeof(*grown));
+    if (!grown)
+        return false;
+    nodes->id_children = grown;
+    nodes->id_capacity = 2 * count;
+    return true;
+}
+
+static enum mr_status make_id(struct mr_nodes *nodes, uint32_t site, const uint64_t *children,
+                              uint32_t count, struct mr_id *id)
+{
+    if (!make_id_room(nodes, count))
+        return MR_ENOMEM;
+    for (uint32_t i = 0; i < count; i++)
+        nodes->id_children[i] =
+            (struct mr_node_child){.id = nodes->items[mr_child_node(children[i])].id,
+                                   .repeat = mr_child_repeat(children[i])};
+    return mr_id_node(nodes->exactness, mr_sites_at(nodes->sites, site)->id, nodes->id_children,
+                      count, &nodes->scratch, id);
+}
+
+static uint32_t add(struct mr_nodes *nodes, uint64_t hash, uint32_t site, const uint64_t *children,
+                    uint32_t count)
+{
+    struct mr_node node = {
+        .hash = hash, .site = site, .first = nodes->child_count, .count = count};
+
+    if (!make_room(nodes, count) || make_id(nodes, site, children, count, &node.id) != MR_OK)
+        return MR_NODE_NONE;
+    if (count)
+        memcpy(nodes->children + nodes->child_count, children, count * sizeof(*children));
+    nodes->child_count += count;
+    *slot_for(nodes, hash) = nodes->count;
+    nodes->items[nodes->count] = node;
+    return nodes->count++;
+}
+
+uint32_t mr_nodes_intern_hashed(struct mr_nodes *nodes, uint64_t hash, uint32_t site,
+                                const uint64_t *children, uint32_t count)
+{
+    for (uint32_t at = (uint32_t)hash & nodes->slot_mask;; at = (at + 1) & nodes->slot_mask) {
+        uint32_t number = nodes->slots[at];
+
+        if (number == MR_NODE_NONE)
+            return add(nodes, hash, site, children, count);
+        if (mr_node_is(nodes, number, hash, site, children, count))
+            return number;
+    }
+}
+
+/* qsort has no context: the ids are sorted beside their children. */
+struct sortable {
+    struct mr_id id;
+    uint64_t child;
+};
+
+static int compare(const void *a, const void *b)
+{
+    const struct sortable *left = a, *right = b;
+
+    return mr_id_compare(left->id, right->id);
+}
+
+/* Sorts by id and drops doubles. False without memory. */
+static bool sort_children(struct mr_nodes *nodes, uint64_t *children, uint32_t *count)
+{
+    struct sortable *sorted;
+    uint8_t *at;
+    uint32_t kept = 0;
+
+    mr_buffer_clear(&nodes->scratch);
+    if (*count < 2)
+        return true;
+    if (mr_buffer_reserve(&nodes->scratch, *count * sizeof(*sorted), &at) != MR_OK)
+        return false;
+    sorted = (struct sortable *)(void *)at; /* malloc's alignment: the buffer is empty */
+    for (uint32_t i = 0; i < *count; i++)
+        sorted[i] = (struct sortable){.id = nodes->items[mr_child_node(children[i])].id,
+                                      .child = mr_child_node(children[i])};
+    qsort(sorted, *count, sizeof(*sorted), compare);
+    for (uint32_t i = 0; i < *count; i++)
+        if (i == 0 || sorted[i].child != sorted[i - 1].child)
+            children[kept++] = sorted[i].child;
+    *count = kept;
+    return true;
+}
+
+uint32_t mr_nodes_intern(struct mr_nodes *nodes, uint32_t site, uint64_t *children, uint32_t count)
+{
+    if (nodes->exactness == MR_EXACTNESS_SET && !sort_children(nodes, children, &count))
+        return MR_NODE_NONE;
+    return mr_nodes_intern_hashed(nodes, mr_node_hash(site, children, count), site, children, count);
+}
+
+enum mr_status mr_nodes_item(const struct mr_nodes *nodes, uint32_t number, struct mr_buffer *children,
+                             struct mr_dict_item *item)
+{
+    const struct mr_node *node = &nodes->items[number];
+
+    mr_buffer_clear(children);
+    for (uint32_t i = 0; i < node->count; i++) {
+        uint64_t child = nodes->children[node->first + i];
+        struct mr_node_child wire = {.id = nodes->items[mr_child_node(child)].id,
+                                     .repeat = mr_child_repeat(child)};
+        enum mr_status status = mr_node_child_put(children, &wire);
+
+        if (status != MR_OK)
+            return status;
+    }
+    *item = (struct mr_dict_item){.kind = MR_DICT_NODE,
+                                  .node = {.id = node->id,
+                                           .site = mr_sites_at(nodes->sites, node->site)->id,
+                                           .exactness = nodes->exactness,
+                                           .children = mr_buffer_span(children)}};
+    return MR_OK;
+}
+
+/* Children are older than their parents, so one pass from the youngest reaches everything below what is kept. */
+static void keep_below(struct mr_nodes *nodes)
+{
+    for (uint32_t i = nodes->count; i-- > 1;) {
+        const struct mr_node *node = &nodes->items[i];
+
+        for (uint32_t j = 0; (node->flags & MR_NODE_KEEP) && j < node->count; j++)
+            mr_nodes_keep(nodes, mr_child_node(nodes->children[node->first + j]));
+    }
+}
+
+void mr_nodes_forget(struct mr_nodes *nodes, uint32_t *map)
+{
+    uint32_t kept = 1, child_kept = 0;
+
+    keep_below(nodes);
+    map[0] = MR_NODE_NONE;
+    for (uint32_t i = 1; i < nodes->count; i++) {
+        struct mr_node node = nodes->items[i];
+        uint32_t first = child_kept;
+
+        map[i] = MR_NODE_NONE;
+        if (!(node.flags & MR_NODE_KEEP))
+            continue;
+        for (uint32_t j = 0; j < node.count; j++) {
+            uint64_t child = nodes->children[node.first + j];
+
+            nodes->children[child_kept++] =
+                mr_child_repeat(child) << 32 | map[mr_child_node(child)];
+        }
+        node.first = first;
+        node.flags &= ~(uint32_t)MR_NODE_KEEP;
+        node.hash = mr_node_hash(node.site, nodes->children + first, node.count);
+        map[i] = kept;
+        nodes->items[kept++] = node;
+    }
+    nodes->count = kept;
+    nodes->child_count = child_kept;
+    fill_slots(nodes);
+}
