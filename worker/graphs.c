@@ -4,6 +4,9 @@
 #include "base/assert.h"
 #include "base/atomics.h"
 #include "pipeline/filters/decode.h"
+#include "pipeline/filters/merge.h"
+#include "pipeline/filters/reconstruct.h"
+#include "pipeline/filters/reduce.h"
 #include "pipeline/sites.h"
 
 #include <stdio.h>
@@ -13,10 +16,16 @@
 struct lane_parts {
     struct mr_sites *sites;
     struct mr_decode_config decode;
+    struct mr_reconstruct_config reconstruct;
+    struct mr_reduce_config reduce;
 };
+
+#define PART_BYTES_MAX                                                                   \
+    (UINT32_C(1) << 20) /* of a delta: what merge and reduce have by default */
 
 struct mr_worker_graphs {
     struct lane_parts lanes[MR_WORKER_LANES_MAX];
+    struct mr_merge_config merge;
     struct mr_forward_config forward;
     struct mr_forward_link link;
     struct mr_graph *graphs[MR_WORKER_LANES_MAX + 1]; /* the lanes', then the trunk */
@@ -27,11 +36,54 @@ struct mr_worker_graphs {
 static enum mr_status new_trunk(struct mr_worker_graphs *graphs, struct mr_error *error)
 {
     const struct mr_graph_node nodes[] = {
+        {&mr_merge_filter, &graphs->merge, MR_PLACE_THREAD},
         {&mr_forward_filter, &graphs->forward, MR_PLACE_THREAD},
     };
 
     return mr_graph_new(nodes, MR_ARRAY_COUNT(nodes), "trunk",
                         &graphs->graphs[graphs->lane_count], error);
+}
+
+/* A part of a delta may grow past this by its last item: it must still fit a frame. */
+static uint32_t part_bytes(const struct mr_worker_options *options)
+{
+    uint32_t quarter = (uint32_t)options->max_frame / 4;
+
+    return quarter < PART_BYTES_MAX ? quarter : PART_BYTES_MAX;
+}
+
+static void configure_lane(struct lane_parts *lane,
+                           const struct mr_worker_options *options,
+                           struct mr_id incarnation)
+{
+    lane->decode = (struct mr_decode_config){
+        .sites = lane->sites,
+        .worker = incarnation,
+        .level = (uint32_t)options->level,
+        .streams_max = (uint32_t)options->max_streams,
+        .clock_limit_ns = MR_DECODE_CLOCK_LIMIT_DEFAULT,
+    };
+    lane->reconstruct = (struct mr_reconstruct_config){
+        .outer = {.sites = lane->sites,
+                  .outer_globs = options->outer_globs.items,
+                  .root_globs = options->root_globs.items,
+                  .outer_glob_count = options->outer_globs.count,
+                  .root_glob_count = options->root_globs.count},
+        .level = (uint32_t)options->level,
+        .depth_max = MR_RECONSTRUCT_DEPTH_DEFAULT,
+        .learn_ns = MR_RECONSTRUCT_LEARN_NS_DEFAULT,
+        .learn_children = MR_RECONSTRUCT_LEARN_CHILDREN_DEFAULT,
+    };
+    lane->reduce = MR_REDUCE_CONFIG_DEFAULT;
+    lane->reduce.sites = lane->sites;
+    lane->reduce.level = (uint32_t)options->level;
+    lane->reduce.exactness = (enum mr_exactness)options->shapes; /* in that order */
+    lane->reduce.delta_period_ns = options->delta_interval_ns;
+    lane->reduce.delta_bytes_max = part_bytes(options);
+    lane->reduce.paths_max = (uint32_t)options->max_paths;
+    lane->reduce.nodes_max = (uint32_t)options->max_nodes;
+    lane->reduce.shapes_max = (uint32_t)options->max_shapes;
+    lane->reduce.trace_children_max = (uint32_t)options->max_trace;
 }
 
 static enum mr_status new_lane(struct mr_worker_graphs *graphs,
@@ -44,27 +96,30 @@ static enum mr_status new_lane(struct mr_worker_graphs *graphs,
     struct lane_parts *lane = &graphs->lanes[index];
     const struct mr_graph_node nodes[] = {
         {&mr_decode_filter, &lane->decode, MR_PLACE_FUSED},
+        {&mr_reconstruct_filter, &lane->reconstruct, place},
+        {&mr_reduce_filter, &lane->reduce, place},
     };
     char name[16];
     enum mr_status status = mr_sites_new(MR_SITES_LIMIT_DEFAULT, &lane->sites);
 
-    (void)place;
     if (status != MR_OK)
         return mr_error_set(error, status, "no memory for a lane's sites");
-    lane->decode = (struct mr_decode_config){.sites = lane->sites,
-                                             .worker = incarnation,
-                                             .level = (uint32_t)options->level,
-                                             .streams_max = (uint32_t)options->max_streams,
-                                             .clock_limit_ns =
-                                                 MR_DECODE_CLOCK_LIMIT_DEFAULT};
+    configure_lane(lane, options, incarnation);
     (void)snprintf(name, sizeof(name), "lane%u", index);
-    return mr_graph_new(nodes, MR_ARRAY_COUNT(nodes), name, &graphs->graphs[index], error);
+    return mr_graph_new(nodes, MR_ARRAY_COUNT(nodes), name, &graphs->graphs[index],
+                        error);
 }
 
-static void configure_forward(struct mr_worker_graphs *graphs,
-                              const struct mr_worker_options *options,
-                              struct mr_id incarnation)
+static void configure_trunk(struct mr_worker_graphs *graphs,
+                            const struct mr_worker_options *options,
+                            struct mr_id incarnation)
 {
+    graphs->merge = (struct mr_merge_config){
+        .level = (uint32_t)options->level,
+        .period_ns = options->delta_interval_ns,
+        .accumulator = {.part_bytes = part_bytes(options)},
+        .reannounce = &graphs->link.reannounce,
+    };
     graphs->forward = (struct mr_forward_config){
         .address_count = options->address_count,
         .target = options->forward,
@@ -104,7 +159,7 @@ enum mr_status mr_worker_graphs_new(const struct mr_worker_options *options,
         return mr_error_set(error, MR_ENOMEM, "no memory");
     MR_ASSERT(options->lanes > 0 && options->lanes <= MR_WORKER_LANES_MAX);
     graphs->lane_count = (uint32_t)options->lanes;
-    configure_forward(graphs, options, incarnation);
+    configure_trunk(graphs, options, incarnation);
     status = new_trunk(graphs, error);
     for (uint32_t i = 0; status == MR_OK && i < graphs->lane_count; i++)
         status = new_lane(graphs, options, incarnation, i, error);

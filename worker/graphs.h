@@ -22,7 +22,6 @@
 #include "worker/options.h"
 
 #define MR_WORKER_LANES_MAX 64
-#define MR_WORKER_GLOBS_MAX 64 /* of --outer, of --root */
 
 struct mr_worker_graphs;
 
@@ -38,7 +37,8 @@ struct mr_graph *mr_worker_graphs_lane(struct mr_worker_graphs *graphs, uint32_t
 /* The lanes' graphs and, last, the trunk: `*count` of them; owned by `graphs`. */
 struct mr_graph *const *mr_worker_graphs_all(const struct mr_worker_graphs *graphs,
                                              uint32_t *count);
-const struct mr_forward_link *mr_worker_graphs_link(const struct mr_worker_graphs *graphs);
+const struct mr_forward_link *mr_worker_graphs_link(
+    const struct mr_worker_graphs *graphs);
 
 /* The first failure of any filter; MR_OK while all is well. */
 enum mr_status mr_worker_graphs_status(const struct mr_worker_graphs *graphs,

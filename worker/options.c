@@ -77,9 +77,19 @@ static enum mr_status check(struct mr_worker_options *options, struct mr_error *
                               "--outbox: must be at least twice --max-frame (%" PRIu64
                               " bytes)",
                               options->max_frame);
+    if (status == MR_OK)
+        status = mr_globs_parse(options->outer, "--outer", &options->outer_globs, error);
+    if (status == MR_OK)
+        status = mr_globs_parse(options->root, "--root", &options->root_globs, error);
     if (options->lanes == 0)
         options->lanes = processor_count();
     return status;
+}
+
+void mr_worker_options_fini(struct mr_worker_options *options)
+{
+    mr_globs_fini(&options->outer_globs);
+    mr_globs_fini(&options->root_globs);
 }
 
 int mr_worker_options_read(int argc, char **argv, struct mr_worker_options *options)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * What `millrace worker` was told: parsed once (worker/options.def), checked, then const. Strings are
- * borrowed from argv and environment. Before any thread starts.
+ * borrowed from argv and environment; what was made from them is owned. Before any thread starts.
  *
  *     struct mr_worker_options options;
  *     int exit_status = mr_worker_options_read(argc, argv, &options);
@@ -15,6 +15,7 @@
 #include "base/options.h"
 #include "net/endpoint.h"
 #include "worker/file.h"
+#include "worker/globs.h"
 
 struct mr_worker_options {
 #define MR_OPTION MR_OPTION_FIELD
@@ -25,9 +26,12 @@ struct mr_worker_options {
     struct mr_sender_address addresses[MR_SENDER_ADDRESSES_MAX];
     uint32_t address_count;
     char token[MR_TOKEN_MAX]; /* "" for none */
+    struct mr_globs outer_globs, root_globs;
 };
 
 enum mr_worker_placement { MR_WORKER_FUSED = 0, MR_WORKER_THREADS = 1 };
+
+void mr_worker_options_fini(struct mr_worker_options *options);
 
 /* -1 to go on, else the exit status: 0 after help, 2 after one line that says what is wrong. */
 int mr_worker_options_read(int argc, char **argv, struct mr_worker_options *options);

@@ -99,17 +99,16 @@ static enum mr_status start_lanes(struct worker *worker, struct mr_error *error)
 
     while (status == MR_OK && worker->lane_count < options->lanes) {
         uint32_t i = worker->lane_count;
-        struct mr_lane_config config = {
-            .graph = mr_worker_graphs_lane(worker->graphs, i),
-            .name = worker->lane_names[i],
-            .credit = options->credit,
-            .source_grace_ns = options->source_grace_ns,
-            .max_senders = (uint32_t)options->max_senders,
-            .group_by_host = options->group_by == 1,
-            .counters = &worker->counters};
+        struct mr_lane_config config = {.graph = mr_worker_graphs_lane(worker->graphs, i),
+                                        .name = worker->lane_names[i],
+                                        .credit = options->credit,
+                                        .source_grace_ns = options->source_grace_ns,
+                                        .max_senders = (uint32_t)options->max_senders,
+                                        .group_by_host = options->group_by == 1,
+                                        .counters = &worker->counters};
 
-        (void)snprintf(worker->lane_names[i], sizeof(worker->lane_names[i]), "lane%" PRIu32,
-                       i);
+        (void)snprintf(worker->lane_names[i], sizeof(worker->lane_names[i]),
+                       "lane%" PRIu32, i);
         status = mr_lane_start(&worker->lanes[i], &config, error);
         if (status == MR_OK)
             worker->lane_count++;
@@ -117,16 +116,18 @@ static enum mr_status start_lanes(struct worker *worker, struct mr_error *error)
     return status;
 }
 
-static enum mr_status announce(struct worker *worker, uint16_t port, struct mr_error *error)
+static enum mr_status announce(struct worker *worker, uint16_t port,
+                               struct mr_error *error)
 {
     const struct mr_worker_options *options = &worker->options;
 
-    mr_log_info("level %" PRIu64 ", %" PRIu64 " lanes, listening on %s:%u, forwarding to %s",
-                options->level, options->lanes, options->listen_at.host, port,
-                options->forward);
+    mr_log_info(
+        "level %" PRIu64 ", %" PRIu64 " lanes, listening on %s:%u, forwarding to %s",
+        options->level, options->lanes, options->listen_at.host, port, options->forward);
     if (!*options->ready_file)
         return MR_OK;
-    return mr_worker_ready_write(options->ready_file, options->listen_at.host, port, error);
+    return mr_worker_ready_write(options->ready_file, options->listen_at.host, port,
+                                 error);
 }
 
 static enum mr_status start(struct worker *worker, struct mr_error *error)
@@ -169,7 +170,8 @@ static void on_signal(struct worker *worker, uint64_t now_ns)
         stop_lanes(worker, 1);
 }
 
-static void on_event(struct worker *worker, const struct epoll_event *event, uint64_t now_ns)
+static void on_event(struct worker *worker, const struct epoll_event *event,
+                     uint64_t now_ns)
 {
     if (event->data.ptr == &worker->signal_fd)
         on_signal(worker, now_ns);
@@ -186,10 +188,11 @@ static void write_stats(struct worker *worker, uint64_t now_ns)
 
     if (!*worker->options.stats_file || !worker->graphs)
         return;
-    worker->stats.graphs = mr_worker_graphs_all(worker->graphs, &worker->stats.graph_count);
+    worker->stats.graphs =
+        mr_worker_graphs_all(worker->graphs, &worker->stats.graph_count);
     worker->stats.link = mr_worker_graphs_link(worker->graphs);
-    if (mr_worker_stats_write(&worker->stats, worker->options.stats_file, now_ns, &error) !=
-        MR_OK)
+    if (mr_worker_stats_write(&worker->stats, worker->options.stats_file, now_ns,
+                              &error) != MR_OK)
         (void)mr_log_limited(&limit, MR_LOG_WARN, "--stats-file: %s", error.text);
 }
 
@@ -243,7 +246,8 @@ static void drain(struct worker *worker)
 static int tell_end(struct worker *worker)
 {
     const struct mr_forward_link *link = mr_worker_graphs_link(worker->graphs);
-    uint64_t given_up = mr_load_relaxed(&link->frames_given_up); /* final: all has ended */
+    uint64_t given_up =
+        mr_load_relaxed(&link->frames_given_up); /* final: all has ended */
     uint64_t acked = mr_load_relaxed(&link->frames_acked);
 
     if (given_up == 0) {
@@ -295,6 +299,7 @@ int mr_worker_command(int argc, char **argv)
                                                  .started_ns = mr_clock_monotonic_ns()};
         exit_status = run(worker);
     }
+    mr_worker_options_fini(&worker->options);
     free(worker);
     return exit_status;
 }

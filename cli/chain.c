@@ -1,0 +1,175 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "cli/chain.h"
+
+#include "base/assert.h"
+#include "base/clock.h"
+#include "cli/run.h"
+#include "master/store.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#define STOP_SLACK_NS (10 * MR_SECOND_NS) /* beyond the drain time-out, before SIGKILL */
+#define ANY_PORT "tcp://127.0.0.1:0"
+
+/* What a recording's directory may hold: the store, its side files, and the run. */
+static bool is_ours(const char *name)
+{
+    return strcmp(name, MR_STORE_LOCK) == 0 || strcmp(name, MR_RUN_FILE) == 0 ||
+           strncmp(name, MR_STORE_FILE, strlen(MR_STORE_FILE)) == 0;
+}
+
+/* Calls unlink for each entry if `remove`, else looks whether all are ours. */
+static enum mr_status walk(const char *directory, bool remove, struct mr_error *error)
+{
+    DIR *dir = opendir(directory);
+    struct dirent *entry;
+    enum mr_status status = MR_OK;
+
+    if (!dir)
+        return mr_error_set_errno(error, MR_EREFUSED, errno, "--output: %s", directory);
+    while (status == MR_OK && (entry = readdir(dir))) {
+        if (strcmp(entry->d_name, ".") == 0 || strcmp(entry->d_name, "..") == 0)
+            continue;
+        if (!is_ours(entry->d_name))
+            status =
+                mr_error_set(error, MR_EREFUSED,
+                             "--output: %s holds '%.80s', which is no recording: name "
+                             "another directory",
+                             directory, entry->d_name);
+        else if (remove && unlinkat(dirfd(dir), entry->d_name, 0) != 0)
+            status = mr_error_set_errno(error, MR_EREFUSED, errno,
+                                        "--output: %s: cannot "
+                                        "remove %.80s",
+                                        directory, entry->d_name);
+    }
+    (void)closedir(dir);
+    return status;
+}
+
+enum mr_status mr_recording_clear(const char *directory, struct mr_error *error)
+{
+    struct stat stat_buffer;
+    enum mr_status status;
+
+    if (lstat(directory, &stat_buffer) != 0) {
+        if (errno == ENOENT)
+            return MR_OK;
+        return mr_error_set_errno(error, MR_EREFUSED, errno, "--output: %s", directory);
+    }
+    status = walk(directory, false, error);
+    return status == MR_OK ? walk(directory, true, error) : status;
+}
+
+static enum mr_status start_master(struct mr_chain *chain, char *listen, size_t size,
+                                   struct mr_error *error)
+{
+    char ready[128];
+    char *const argv[] = {(char[]){"millrace"},
+                          (char[]){"master"},
+                          (char[]){"--listen"},
+                          (char[]){ANY_PORT},
+                          (char[]){"--http"},
+                          (char[]){ANY_PORT},
+                          (char[]){"--store"},
+                          strdup(chain->options.store),
+                          (char[]){"--ready-file"},
+                          ready,
+                          (char[]){"--log-level"},
+                          (char[]){"warn"},
+                          NULL};
+    enum mr_status status;
+
+    (void)snprintf(ready, sizeof(ready), "%s/master", chain->directory);
+    if (!argv[7])
+        return mr_error_set(error, MR_ENOMEM, "no memory");
+    status = mr_child_start_server("master", argv, &chain->master, error);
+    free(argv[7]);
+    if (status == MR_OK)
+        status = mr_child_wait_ready(&chain->master, ready, listen, size, error);
+    return status;
+}
+
+static enum mr_status start_worker(struct mr_chain *chain, const char *forward,
+                                   struct mr_error *error)
+{
+    char ready[128], listen[280], to[300], outer[8192], root[8192], shapes[64], drain[64];
+    char *const argv[] = {(char[]){"millrace"},
+                          (char[]){"worker"},
+                          (char[]){"--listen"},
+                          (char[]){ANY_PORT},
+                          (char[]){"--ready-file"},
+                          ready,
+                          (char[]){"--log-level"},
+                          (char[]){"warn"},
+                          to,
+                          outer,
+                          root,
+                          shapes,
+                          drain,
+                          NULL};
+    const struct mr_chain_options *options = &chain->options;
+    enum mr_status status;
+
+    (void)snprintf(ready, sizeof(ready), "%s/worker", chain->directory);
+    (void)snprintf(to, sizeof(to), "--forward=tcp://%s", forward);
+    (void)snprintf(shapes, sizeof(shapes), "--shapes=%s", options->shapes);
+    (void)snprintf(drain, sizeof(drain), "--drain-timeout=%" PRIu64 "ns",
+                   options->drain_timeout_ns);
+    if (snprintf(outer, sizeof(outer), "--outer=%s", options->outer) >=
+            (int)sizeof(outer) ||
+        snprintf(root, sizeof(root), "--root=%s", options->root) >= (int)sizeof(root))
+        return mr_error_set(error, MR_EUSAGE, "--outer, --root: longer than 8 KiB");
+    status = mr_child_start_server("worker", argv, &chain->worker, error);
+    if (status == MR_OK)
+        status =
+            mr_child_wait_ready(&chain->worker, ready, listen, sizeof(listen), error);
+    if (status == MR_OK)
+        (void)snprintf(chain->endpoint, sizeof(chain->endpoint), "tcp://%s", listen);
+    return status;
+}
+
+static void remove_directory(const struct mr_chain *chain)
+{
+    char path[128];
+
+    (void)snprintf(path, sizeof(path), "%s/master", chain->directory);
+    (void)unlink(path);
+    (void)snprintf(path, sizeof(path), "%s/worker", chain->directory);
+    (void)unlink(path);
+    (void)rmdir(chain->directory);
+}
+
+enum mr_status mr_chain_start(const struct mr_chain_options *options,
+                              struct mr_chain *chain, struct mr_error *error)
+{
+    char listen[280];
+    enum mr_status status;
+
+    *chain = (struct mr_chain){.options = *options,
+                               .directory = "/tmp/millrace-record-XXXXXX"};
+    if (!mkdtemp(chain->directory))
+        return mr_error_set_errno(error, MR_EIO, errno, "%s", chain->directory);
+    status = start_master(chain, listen, sizeof(listen), error);
+    if (status == MR_OK)
+        status = start_worker(chain, listen, error);
+    if (status != MR_OK)
+        (void)mr_chain_stop(chain);
+    return status;
+}
+
+bool mr_chain_stop(struct mr_chain *chain)
+{
+    uint64_t wait_ns = 2 * chain->options.drain_timeout_ns + STOP_SLACK_NS;
+    int worker = mr_child_stop(&chain->worker, wait_ns);
+    int master = mr_child_stop(&chain->master, wait_ns);
+
+    remove_directory(chain);
+    return worker == 0 && master == 0;
+}

@@ -1,0 +1,211 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "cli/record.h"
+
+#include "base/clock.h"
+#include "base/options.h"
+#include "cli/chain.h"
+#include "cli/program.h"
+#include "cli/render.h"
+#include "cli/report.h"
+#include "cli/target.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#define EXIT_USAGE 2
+#define EXIT_NOT_EXECUTABLE 126
+#define EXIT_NOT_FOUND 127
+
+struct record_options {
+#define MR_OPTION MR_OPTION_FIELD
+#include "cli/record_options.def"
+#undef MR_OPTION
+};
+
+static const struct mr_option_spec specs[] = {
+#define MR_OPTION(...) MR_OPTION_SPEC(struct record_options, __VA_ARGS__)
+#include "cli/record_options.def"
+#undef MR_OPTION
+};
+
+static const struct mr_option_table table = {
+    .command = "millrace record",
+    .summary = "runs a program, traces every call of it, and tells where its time went",
+    .positionals = "PROGRAM [ARGUMENT...]",
+    .specs = specs,
+    .spec_count = MR_ARRAY_COUNT(specs),
+    .stop_at_positional = true};
+
+static const char *const policies[] = {"block", "drop"};
+static const char *const shapes[] = {"folded", "exact", "set"};
+
+static int say(int exit_status, const char *text)
+{
+    (void)fprintf(stderr, "%s: %s\n", table.command, text);
+    return exit_status;
+}
+
+static int explain_probe(const char *name, const struct mr_program *program)
+{
+    if (program->probe == MR_PROBE_HOOKS)
+        (void)fprintf(stderr,
+                      "%s: %s calls the hooks of -finstrument-functions, but is linked "
+                      "statically: link it with $(pkg-config --libs millrace)\n",
+                      table.command, name);
+    else
+        (void)fprintf(
+            stderr,
+            "%s: %s has no probe in it: compile it with $(pkg-config --cflags "
+            "millrace) and link it with $(pkg-config --libs millrace), that is:\n"
+            "  cc -finstrument-functions ... -lmillrace\n",
+            table.command, name);
+    return EXIT_USAGE;
+}
+
+/* Fills what is known of the program before it runs. -1 to go on, else the exit status. */
+static int examine(const char *name, bool unchecked, struct mr_target *target)
+{
+    struct mr_error error = MR_ERROR_NONE;
+    struct mr_program program;
+    enum mr_status status = mr_program_find(name, target->path, &error);
+
+    if (status == MR_OK)
+        status = mr_program_inspect(target->path, &program, &error);
+    if (status == MR_ENOTFOUND)
+        return say(EXIT_NOT_FOUND, error.text);
+    if (status != MR_OK)
+        return say(EXIT_NOT_EXECUTABLE, error.text);
+    if (!unchecked && (program.probe == MR_PROBE_NONE ||
+                       (program.probe == MR_PROBE_HOOKS && program.is_static)))
+        return explain_probe(name, &program);
+    target->preload = program.probe == MR_PROBE_HOOKS;
+    return -1;
+}
+
+/* Both runs read the same stdin, where it can be read twice. */
+static enum mr_status run_plain(const struct mr_target *target, struct mr_run *run,
+                                struct mr_error *error)
+{
+    struct mr_target plain = *target;
+    off_t at = lseek(STDIN_FILENO, 0, SEEK_CUR);
+    enum mr_status status;
+
+    plain.endpoint = NULL;
+    status = mr_target_run(&plain, error);
+    run->plain_ns = plain.wall_ns;
+    if (at >= 0)
+        (void)lseek(STDIN_FILENO, at, SEEK_SET);
+    return status;
+}
+
+/* Runs it traced, and before that untraced where that was asked for. */
+static enum mr_status run(const struct record_options *options, const char *endpoint,
+                          struct mr_target *target, struct mr_run *run,
+                          struct mr_error *error)
+{
+    enum mr_status status = MR_OK;
+
+    target->endpoint = endpoint;
+    target->policy = policies[options->policy];
+    target->block_timeout_ns = options->block_timeout_ns;
+    if (options->compare)
+        status = run_plain(target, run, error);
+    if (status == MR_OK)
+        status = mr_target_run(target, error);
+    run->started_ns = target->started_ns;
+    run->wall_ns = target->wall_ns;
+    run->exit_status = target->exit_status;
+    return status;
+}
+
+static int record_to_endpoint(const struct record_options *options,
+                              struct mr_target *target)
+{
+    struct mr_error error = MR_ERROR_NONE;
+    struct mr_run result = {0};
+    char wall[MR_RENDER_SIZE], plain[MR_RENDER_SIZE];
+
+    if (run(options, options->endpoint, target, &result, &error) != MR_OK)
+        return say(EXIT_FAILURE, error.text);
+    (void)fprintf(stderr, "%s: ran for %s, events sent to %s", table.command,
+                  mr_render_ns(result.wall_ns, wall), options->endpoint);
+    if (result.plain_ns)
+        (void)fprintf(stderr, "; untraced %s, %.2f times slower",
+                      mr_render_ns(result.plain_ns, plain),
+                      (double)result.wall_ns / (double)result.plain_ns);
+    (void)fputc('\n', stderr);
+    return result.exit_status;
+}
+
+/* Prints what was found; the program's exit status stands unless nothing could be told. */
+static int tell(const struct record_options *options, const struct mr_run *run,
+                bool is_complete)
+{
+    const struct mr_view view = {.functions = (size_t)options->functions,
+                                 .entries = (size_t)options->entries,
+                                 .sort = (enum mr_view_sort)options->sort,
+                                 .width = mr_terminal_width(STDERR_FILENO)};
+    struct mr_error error = MR_ERROR_NONE;
+
+    if (mr_run_save(run, options->output, &error) != MR_OK)
+        (void)say(0, error.text);
+    mr_error_clear(&error);
+    if (mr_report_print(options->output, &view, false, stderr, &error) != MR_OK)
+        return say(EXIT_FAILURE, error.text);
+    if (!is_complete)
+        (void)say(0, "not all of it reached the store; what is above is what did");
+    return run->exit_status;
+}
+
+static int record_privately(const struct record_options *options,
+                            struct mr_target *target)
+{
+    const struct mr_chain_options wanted = {.store = options->output,
+                                            .outer = options->outer,
+                                            .root = options->root,
+                                            .shapes = shapes[options->shapes],
+                                            .drain_timeout_ns =
+                                                options->drain_timeout_ns};
+    struct mr_error error = MR_ERROR_NONE;
+    struct mr_run result = {0};
+    struct mr_chain chain;
+    enum mr_status status = mr_recording_clear(options->output, &error);
+    bool is_complete;
+    int exit_status;
+
+    if (status != MR_OK)
+        return say(EXIT_USAGE, error.text);
+    result.command = mr_run_command_line(target->argv);
+    if (!result.command || mr_chain_start(&wanted, &chain, &error) != MR_OK) {
+        mr_run_fini(&result);
+        return say(EXIT_FAILURE, error.text);
+    }
+    status = run(options, chain.endpoint, target, &result, &error);
+    is_complete = mr_chain_stop(&chain);
+    exit_status = status == MR_OK ? tell(options, &result, is_complete)
+                                  : say(EXIT_FAILURE, error.text);
+    mr_run_fini(&result);
+    return exit_status;
+}
+
+int mr_record_command(int argc, char **argv)
+{
+    struct record_options options;
+    struct mr_target target = {0};
+    int first = 0;
+    int exit_status = mr_options_start(&table, &options, argc, argv, &first);
+
+    if (exit_status >= 0)
+        return exit_status;
+    if (first >= argc)
+        return say(EXIT_USAGE, "name a program to run (see 'millrace record --help')");
+    exit_status = examine(argv[first], options.unchecked, &target);
+    if (exit_status >= 0)
+        return exit_status;
+    target.argv = argv + first;
+    return *options.endpoint ? record_to_endpoint(&options, &target)
+                             : record_privately(&options, &target);
+}

@@ -1,0 +1,179 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "cli/summary_text.h"
+
+#include <jansson.h>
+#include <stdlib.h>
+#include <string.h>
+
+static void set_number(json_t *object, const char *key, uint64_t value)
+{
+    (void)json_object_set_new(object, key, json_integer((json_int_t)value));
+}
+
+/* Names come from other people's programs: what is no UTF-8 is told as such. */
+static void set_text(json_t *object, const char *key, const char *value)
+{
+    json_t *text = json_string(value);
+
+    (void)json_object_set_new(object, key, text ? text : json_string("(not UTF-8)"));
+}
+
+static json_t *id_json(struct mr_id id)
+{
+    char text[MR_ID_TEXT_SIZE];
+
+    return json_string(mr_id_format(id, text));
+}
+
+static json_t *function_json(const struct mr_summary_function *row)
+{
+    json_t *object = json_object();
+
+    (void)json_object_set_new(object, "site", id_json(row->site));
+    set_text(object, "name", row->name);
+    set_text(object, "module", row->module);
+    set_text(object, "file", row->file);
+    set_number(object, "line", row->line);
+    set_number(object, "calls", row->calls);
+    set_number(object, "ok", row->ok);
+    set_number(object, "failed", row->failed);
+    set_number(object, "incomplete", row->incomplete);
+    (void)json_object_set_new(object, "outer", json_boolean(row->is_outer));
+    if (!row->is_timed)
+        return object;
+    set_number(object, "self_ns", row->self_ns);
+    set_number(object, "self_min_ns", row->self_min_ns);
+    set_number(object, "self_max_ns", row->self_max_ns);
+    set_number(object, "total_ns", row->total_ns);
+    set_number(object, "total_min_ns", row->total_min_ns);
+    set_number(object, "total_max_ns", row->total_max_ns);
+    return object;
+}
+
+static json_t *quantile_json(const struct mr_summary_quantile *quantile)
+{
+    return json_pack("{s:f, s:f, s:f}", "value_ns", quantile->value, "low_ns",
+                     quantile->low, "high_ns", quantile->high);
+}
+
+static json_t *coverage_json(const uint64_t *values)
+{
+    json_t *object = json_object();
+
+    for (int i = 0; i < MR_COVERAGE_COUNT; i++)
+        set_number(object, mr_coverage_name((enum mr_coverage)i), values[i]);
+    return object;
+}
+
+static json_t *entry_json(const struct mr_summary_entry *row)
+{
+    json_t *object = json_object();
+
+    (void)json_object_set_new(object, "path", id_json(row->path));
+    set_text(object, "name", row->name);
+    set_text(object, "app", row->app);
+    set_text(object, "version", row->version);
+    set_text(object, "host", row->host);
+    set_number(object, "count", row->count);
+    set_number(object, "ok", row->ok);
+    set_number(object, "failed", row->failed);
+    set_number(object, "incomplete", row->incomplete);
+    set_number(object, "open", row->open);
+    set_number(object, "paths", row->paths);
+    set_number(object, "shapes", row->shapes);
+    (void)json_object_set_new(object, "coverage", coverage_json(row->traces));
+    if (!row->is_timed)
+        return object;
+    (void)json_object_set_new(object, "p50", quantile_json(&row->p50));
+    (void)json_object_set_new(object, "p90", quantile_json(&row->p90));
+    (void)json_object_set_new(object, "p99", quantile_json(&row->p99));
+    set_number(object, "time_ns", row->time_ns);
+    set_number(object, "min_ns", row->min_ns);
+    set_number(object, "max_ns", row->max_ns);
+    return object;
+}
+
+static json_t *ledger_json(const struct mr_summary_ledger *ledger)
+{
+    json_t *object = json_object();
+    json_t *lost = json_object();
+
+    set_number(object, "streams", ledger->streams);
+    set_number(object, "streams_balanced", ledger->streams_balanced);
+    (void)json_object_set_new(object, "balanced", json_boolean(ledger->is_balanced));
+    set_number(object, "last", ledger->last);
+    set_number(object, "reduced", ledger->reduced);
+    (void)json_object_set_new(object, "held", json_integer(ledger->held));
+    set_number(object, "lost", ledger->lost_all);
+    for (uint32_t i = 1; i < MR_LOSS_REASON_COUNT; i++)
+        set_number(lost, mr_loss_reason_name(i), ledger->lost[i]);
+    (void)json_object_set_new(object, "lost_by_reason", lost);
+    return object;
+}
+
+static json_t *run_json(const struct mr_run *run)
+{
+    json_t *object = json_object();
+
+    set_text(object, "command", run->command);
+    set_number(object, "started_ns", run->started_ns);
+    set_number(object, "wall_ns", run->wall_ns);
+    (void)json_object_set_new(object, "exit_status", json_integer(run->exit_status));
+    if (run->plain_ns) {
+        set_number(object, "plain_ns", run->plain_ns);
+        (void)json_object_set_new(
+            object, "slow_down", json_real((double)run->wall_ns / (double)run->plain_ns));
+    }
+    return object;
+}
+
+static json_t *summary_json(const struct mr_summary *summary, const struct mr_run *run,
+                            const struct mr_view *view)
+{
+    json_t *object = json_object();
+    json_t *functions = json_array();
+    json_t *entries = json_array();
+
+    if (run)
+        (void)json_object_set_new(object, "run", run_json(run));
+    for (size_t i = 0; i < summary->function_count && i < view->functions; i++)
+        (void)json_array_append_new(functions, function_json(&summary->functions[i]));
+    for (size_t i = 0; i < summary->entry_count && i < view->entries; i++)
+        (void)json_array_append_new(entries, entry_json(&summary->entries[i]));
+    set_number(object, "traces", summary->traces);
+    set_number(object, "calls", summary->calls);
+    set_number(object, "incomplete_calls", summary->incomplete_calls);
+    set_number(object, "open", summary->open);
+    set_number(object, "paths", summary->paths);
+    set_number(object, "shapes", summary->shapes);
+    set_number(object, "sites", summary->sites);
+    set_number(object, "refused", summary->refused);
+    (void)json_object_set_new(object, "coverage_traces",
+                              coverage_json(summary->coverage.traces));
+    (void)json_object_set_new(object, "coverage_time_ns",
+                              coverage_json(summary->coverage.time_ns));
+    (void)json_object_set_new(object, "ledger", ledger_json(&summary->ledger));
+    set_number(object, "function_total", summary->function_total);
+    (void)json_object_set_new(object, "functions", functions);
+    set_number(object, "entry_total", summary->entry_total);
+    (void)json_object_set_new(object, "entries", entries);
+    return object;
+}
+
+enum mr_status mr_summary_json(struct mr_summary *summary, const struct mr_run *run,
+                               const struct mr_view *view, struct mr_buffer *out)
+{
+    json_t *object;
+    char *text;
+    enum mr_status status;
+
+    mr_summary_sort(summary, view->sort);
+    object = summary_json(summary, run, view);
+    text = object ? json_dumps(object, JSON_INDENT(1) | JSON_PRESERVE_ORDER) : NULL;
+    json_decref(object);
+    if (!text)
+        return MR_ENOMEM;
+    status = mr_buffer_append_text(out, text);
+    free(text);
+    return status == MR_OK ? mr_buffer_append_byte(out, '\n') : status;
+}

@@ -1,0 +1,314 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "cli/summary_text.h"
+
+#include "base/assert.h"
+#include "cli/render.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static int by_self(const void *a, const void *b)
+{
+    const struct mr_summary_function *x = a, *y = b;
+
+    if (x->self_ns != y->self_ns)
+        return x->self_ns > y->self_ns ? -1 : 1;
+    return strcmp(x->name, y->name);
+}
+
+static int by_total(const void *a, const void *b)
+{
+    const struct mr_summary_function *x = a, *y = b;
+
+    if (x->total_ns != y->total_ns)
+        return x->total_ns > y->total_ns ? -1 : 1;
+    return strcmp(x->name, y->name);
+}
+
+static int by_calls(const void *a, const void *b)
+{
+    const struct mr_summary_function *x = a, *y = b;
+
+    if (x->calls != y->calls)
+        return x->calls > y->calls ? -1 : 1;
+    return strcmp(x->name, y->name);
+}
+
+static int by_name(const void *a, const void *b)
+{
+    const struct mr_summary_function *x = a, *y = b;
+    int order = strcmp(x->name, y->name);
+
+    return order != 0 ? order : mr_id_compare(x->site, y->site);
+}
+
+void mr_summary_sort(struct mr_summary *summary, enum mr_view_sort sort)
+{
+    static int (*const orders[])(const void *, const void *) = {by_self, by_total,
+                                                                by_calls, by_name};
+
+    MR_ASSERT((size_t)sort < MR_ARRAY_COUNT(orders));
+    if (summary->function_count > 1)
+        qsort(summary->functions, summary->function_count, sizeof(*summary->functions),
+              orders[sort]);
+}
+
+static enum mr_status put_run(const struct mr_run *run, struct mr_buffer *out)
+{
+    char wall[MR_RENDER_SIZE], plain[MR_RENDER_SIZE];
+    enum mr_status status;
+
+    if (!run)
+        return MR_OK;
+    status = mr_buffer_append_format(out, "%s\n", run->command);
+    if (status == MR_OK)
+        status =
+            mr_buffer_append_format(out, "ran for %s, exit status %d\n",
+                                    mr_render_ns(run->wall_ns, wall), run->exit_status);
+    if (status == MR_OK && run->plain_ns != 0)
+        status = mr_buffer_append_format(
+            out,
+            "untraced it ran for %s: %.2f times slower (its hooks cost something in that "
+            "run, too)\n",
+            mr_render_ns(run->plain_ns, plain),
+            (double)run->wall_ns / (double)run->plain_ns);
+    return status == MR_OK ? mr_buffer_append_byte(out, '\n') : status;
+}
+
+static enum mr_status put_title(const char *title, size_t shown, size_t all,
+                                struct mr_buffer *out)
+{
+    char count[MR_RENDER_SIZE];
+
+    if (shown == all)
+        return mr_buffer_append_format(out, "%s\n", title);
+    return mr_buffer_append_format(out, "%s (%zu of %s)\n", title, shown,
+                                   mr_render_count(all, count));
+}
+
+/* The last part of a path. */
+static const char *file_name(const char *path)
+{
+    const char *slash = strrchr(path, '/');
+
+    return slash ? slash + 1 : path;
+}
+
+static void put_function_row(const struct mr_summary *summary,
+                             const struct mr_summary_function *row, struct mr_grid *grid)
+{
+    char text[MR_RENDER_SIZE];
+    uint64_t timed = row->ok + row->failed;
+
+    mr_grid_cell(grid, "%s", row->is_timed ? mr_render_ns(row->self_ns, text) : "-");
+    mr_grid_cell(grid, "%s", mr_render_share(row->self_ns, summary->self_ns, text));
+    mr_grid_cell(grid, "%s", row->is_timed ? mr_render_ns(row->total_ns, text) : "-");
+    mr_grid_cell(grid, "%s", mr_render_count(row->calls, text));
+    mr_grid_cell(grid, "%s",
+                 row->is_timed ? mr_render_ns(row->self_ns / timed, text) : "-");
+    mr_grid_cell(grid, "%s%s", row->name, row->is_outer ? " (outer)" : "");
+    if (*row->file && row->line)
+        mr_grid_cell(grid, "%s:%" PRIu32, file_name(row->file), row->line);
+    else
+        mr_grid_cell(grid, "%s", row->module);
+}
+
+static enum mr_status put_functions(const struct mr_summary *summary,
+                                    const struct mr_view *view, struct mr_buffer *out)
+{
+    static const struct mr_column columns[] = {
+        {"self", MR_RIGHT},     {"share", MR_RIGHT},     {"total", MR_RIGHT},
+        {"calls", MR_RIGHT},    {"self/call", MR_RIGHT}, {"function", MR_LEFT_CUT},
+        {"where", MR_LEFT_CUT},
+    };
+    static const char *const titles[] = {"Functions by self time",
+                                         "Functions by total time", "Functions by calls",
+                                         "Functions by name"};
+    size_t shown = summary->function_count < view->functions ? summary->function_count
+                                                             : view->functions;
+    struct mr_grid grid;
+    enum mr_status status;
+
+    if (shown == 0)
+        return MR_OK;
+    mr_grid_init(&grid, columns, MR_ARRAY_COUNT(columns));
+    for (size_t i = 0; i < shown; i++)
+        put_function_row(summary, &summary->functions[i], &grid);
+    status = put_title(titles[view->sort], shown, summary->function_total, out);
+    if (status == MR_OK)
+        status = mr_grid_render(&grid, view->width, out);
+    mr_grid_fini(&grid);
+    return status == MR_OK ? mr_buffer_append_byte(out, '\n') : status;
+}
+
+static void put_quantile(const struct mr_summary_entry *row,
+                         const struct mr_summary_quantile *quantile, struct mr_grid *grid)
+{
+    char text[MR_RENDER_SIZE];
+
+    mr_grid_cell(grid, "%s",
+                 row->is_timed ? mr_render_range_ns(quantile->value, quantile->low,
+                                                    quantile->high, text)
+                               : "-");
+}
+
+static void put_entry_row(const struct mr_summary_entry *row, struct mr_grid *grid)
+{
+    char text[MR_RENDER_SIZE];
+
+    mr_grid_cell(grid, "%s", mr_render_count(row->count, text));
+    put_quantile(row, &row->p50, grid);
+    put_quantile(row, &row->p99, grid);
+    mr_grid_cell(grid, "%s", row->is_timed ? mr_render_ns(row->max_ns, text) : "-");
+    mr_grid_cell(grid, "%s", row->is_timed ? mr_render_ns(row->time_ns, text) : "-");
+    mr_grid_cell(grid, "%s", row->failed ? mr_render_count(row->failed, text) : "");
+    mr_grid_cell(grid, "%s",
+                 row->incomplete ? mr_render_count(row->incomplete, text) : "");
+    mr_grid_cell(grid, "%s", row->open ? mr_render_count(row->open, text) : "");
+    mr_grid_cell(grid, "%s", mr_render_count(row->shapes, text));
+    mr_grid_cell(grid, "%s", mr_render_count(row->paths, text));
+    mr_grid_cell(grid, "%s", row->name);
+    mr_grid_cell(grid, "%s", row->app);
+}
+
+static enum mr_status put_entries(const struct mr_summary *summary,
+                                  const struct mr_view *view, struct mr_buffer *out)
+{
+    static const struct mr_column columns[] = {
+        {"count", MR_RIGHT},
+        {"p50", MR_RIGHT},
+        {"p99", MR_RIGHT},
+        {"max", MR_RIGHT},
+        {"total", MR_RIGHT},
+        {"failed", MR_RIGHT},
+        {"incomplete", MR_RIGHT},
+        {"open", MR_RIGHT},
+        {"shapes", MR_RIGHT},
+        {"paths", MR_RIGHT},
+        {"entry point", MR_LEFT_CUT},
+        {"application", MR_LEFT_CUT},
+    };
+    size_t shown =
+        summary->entry_count < view->entries ? summary->entry_count : view->entries;
+    struct mr_grid grid;
+    enum mr_status status;
+
+    if (shown == 0)
+        return MR_OK;
+    mr_grid_init(&grid, columns, MR_ARRAY_COUNT(columns));
+    for (size_t i = 0; i < shown; i++)
+        put_entry_row(&summary->entries[i], &grid);
+    status = put_title("Entry points", shown, summary->entry_total, out);
+    if (status == MR_OK)
+        status = mr_grid_render(&grid, view->width, out);
+    mr_grid_fini(&grid);
+    return status == MR_OK ? mr_buffer_append_byte(out, '\n') : status;
+}
+
+static enum mr_status put_coverage(const struct mr_summary *summary,
+                                   struct mr_buffer *out)
+{
+    static const char *const names[MR_COVERAGE_COUNT] = {
+        "in whole shapes", "in folded shapes", "in paths only", "incomplete"};
+    uint64_t time_ns = 0;
+    char text[MR_RENDER_SIZE];
+    enum mr_status status;
+
+    for (int i = 0; i < MR_COVERAGE_COUNT; i++)
+        time_ns += summary->coverage.time_ns[i];
+    status = mr_buffer_append_format(out, "Traces    %s",
+                                     mr_render_count(summary->traces, text));
+    for (int i = 0; status == MR_OK && i < MR_COVERAGE_COUNT; i++)
+        status = mr_buffer_append_format(
+            out, "%s%s %s", i == 0 ? "; of their time " : ", ",
+            mr_render_share(summary->coverage.time_ns[i], time_ns, text), names[i]);
+    return status == MR_OK ? mr_buffer_append_byte(out, '\n') : status;
+}
+
+static enum mr_status put_loss(const struct mr_summary *summary, struct mr_buffer *out)
+{
+    const struct mr_summary_ledger *ledger = &summary->ledger;
+    char lost[MR_RENDER_SIZE], last[MR_RENDER_SIZE], share[MR_RENDER_SIZE];
+    const char *separator = ": ";
+    enum mr_status status;
+
+    if (ledger->lost_all == 0)
+        return mr_buffer_append_format(out, "Lost      none of %s events\n",
+                                       mr_render_count(ledger->last, last));
+    status = mr_buffer_append_format(
+        out, "Lost      %s of %s events (%s)", mr_render_count(ledger->lost_all, lost),
+        mr_render_count(ledger->last, last),
+        mr_render_share(ledger->lost_all, ledger->last, share));
+    for (uint32_t i = 0; status == MR_OK && i < MR_LOSS_REASON_COUNT; i++) {
+        if (ledger->lost[i] == 0)
+            continue;
+        status =
+            mr_buffer_append_format(out, "%s%s %s", separator, mr_loss_reason_name(i),
+                                    mr_render_count(ledger->lost[i], lost));
+        separator = ", ";
+    }
+    return status == MR_OK ? mr_buffer_append_byte(out, '\n') : status;
+}
+
+static enum mr_status put_ledger(const struct mr_summary *summary, struct mr_buffer *out)
+{
+    const struct mr_summary_ledger *ledger = &summary->ledger;
+    char last[MR_RENDER_SIZE], reduced[MR_RENDER_SIZE], lost[MR_RENDER_SIZE];
+    enum mr_status status = mr_buffer_append_format(
+        out, "Ledger    %s: %s events = %s reduced + %" PRId64 " held + %s lost",
+        ledger->is_balanced ? "balanced" : "NOT BALANCED",
+        mr_render_count(ledger->last, last), mr_render_count(ledger->reduced, reduced),
+        ledger->held, mr_render_count(ledger->lost_all, lost));
+
+    if (status == MR_OK && !ledger->is_balanced)
+        status = mr_buffer_append_format(
+            out, "; %" PRIu64 " of %" PRIu64 " streams are off",
+            ledger->streams - ledger->streams_balanced, ledger->streams);
+    else if (status == MR_OK)
+        status = mr_buffer_append_format(out, ", in each of %" PRIu64 " streams",
+                                         ledger->streams);
+    return status == MR_OK ? mr_buffer_append_byte(out, '\n') : status;
+}
+
+/* What only sometimes is there to be told. */
+static enum mr_status put_remarks(const struct mr_summary *summary, struct mr_buffer *out)
+{
+    char text[MR_RENDER_SIZE];
+    enum mr_status status = MR_OK;
+
+    if (summary->incomplete_calls)
+        status = mr_buffer_append_format(
+            out, "Calls     %s without an end: counted, not timed\n",
+            mr_render_count(summary->incomplete_calls, text));
+    if (status == MR_OK && summary->open)
+        status = mr_buffer_append_format(out, "Open      %s traces have not ended\n",
+                                         mr_render_count(summary->open, text));
+    if (status == MR_OK && summary->refused)
+        status =
+            mr_buffer_append_format(out, "Refused   %s items past a limit of the model\n",
+                                    mr_render_count(summary->refused, text));
+    return status;
+}
+
+enum mr_status mr_summary_text(struct mr_summary *summary, const struct mr_run *run,
+                               const struct mr_view *view, struct mr_buffer *out)
+{
+    enum mr_status status = put_run(run, out);
+
+    mr_summary_sort(summary, view->sort);
+    if (status == MR_OK && summary->function_total == 0)
+        status = mr_buffer_append_text(out, "No call was recorded.\n\n");
+    if (status == MR_OK)
+        status = put_functions(summary, view, out);
+    if (status == MR_OK)
+        status = put_entries(summary, view, out);
+    if (status == MR_OK)
+        status = put_coverage(summary, out);
+    if (status == MR_OK)
+        status = put_remarks(summary, out);
+    if (status == MR_OK)
+        status = put_loss(summary, out);
+    return status == MR_OK ? put_ledger(summary, out) : status;
+}

@@ -1,0 +1,174 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "cli/target.h"
+
+#include "base/clock.h"
+#include "cli/child.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#define LIBRARY "libmillrace.so"
+
+/* A signal handler can reach nothing else: the program that signals are passed on to. */
+static volatile sig_atomic_t running_pid;
+
+static void pass_on(int signal_number)
+{
+    int saved_errno = errno;
+
+    if (running_pid > 0)
+        (void)kill((pid_t)running_pid, signal_number);
+    errno = saved_errno;
+}
+
+struct saved_signals {
+    struct sigaction interrupt, quit, terminate, hangup;
+};
+
+static void take_signals(struct saved_signals *saved)
+{
+    struct sigaction ignore = {.sa_handler = SIG_IGN};
+    struct sigaction pass = {.sa_handler = pass_on, .sa_flags = SA_RESTART};
+
+    (void)sigaction(SIGINT, &ignore, &saved->interrupt);
+    (void)sigaction(SIGQUIT, &ignore, &saved->quit);
+    (void)sigaction(SIGTERM, &pass, &saved->terminate);
+    (void)sigaction(SIGHUP, &pass, &saved->hangup);
+}
+
+static void give_signals_back(const struct saved_signals *saved)
+{
+    (void)sigaction(SIGINT, &saved->interrupt, NULL);
+    (void)sigaction(SIGQUIT, &saved->quit, NULL);
+    (void)sigaction(SIGTERM, &saved->terminate, NULL);
+    (void)sigaction(SIGHUP, &saved->hangup, NULL);
+}
+
+/* Beside this executable: DIR/bin/millrace and DIR/lib/libmillrace.so; else where the loader looks. */
+static void find_library(char *path, size_t size)
+{
+    ssize_t length = readlink("/proc/self/exe", path, size - 1);
+    char *slash;
+
+    path[length > 0 ? length : 0] = '\0';
+    slash = strrchr(path, '/');
+    if (slash) {
+        size_t room = size - (size_t)(slash - path);
+
+        if (snprintf(slash, room, "/../lib/%s", LIBRARY) < (int)room &&
+            access(path, R_OK) == 0)
+            return;
+    }
+    (void)snprintf(path, size, "%s", LIBRARY);
+}
+
+static void set_preload(void)
+{
+    const char *others = getenv("LD_PRELOAD");
+    char library[PATH_MAX];
+    char value[2 * PATH_MAX];
+
+    find_library(library, sizeof(library));
+    if (others && *others &&
+        snprintf(value, sizeof(value), "%s:%s", library, others) < (int)sizeof(value))
+        (void)setenv("LD_PRELOAD", value, 1);
+    else
+        (void)setenv("LD_PRELOAD", library, 1);
+}
+
+static void set_environment(const struct mr_target *target)
+{
+    char timeout[32];
+
+    if (!target->endpoint) {
+        (void)setenv("MILLRACE_DISABLED", "1", 1);
+        return;
+    }
+    (void)unsetenv("MILLRACE_DISABLED");
+    (void)snprintf(timeout, sizeof(timeout), "%" PRIu64 "ns", target->block_timeout_ns);
+    (void)setenv("MILLRACE_ENDPOINT", target->endpoint, 1);
+    (void)setenv("MILLRACE_POLICY", target->policy, 1);
+    (void)setenv("MILLRACE_BLOCK_TIMEOUT", timeout, 1);
+}
+
+/* In the child. `report` is a pipe that exec closes: what it carries is the errno of a failure. */
+MR_NORETURN static void become_target(const struct mr_target *target, int report)
+{
+    int failure;
+    ssize_t ignored;
+
+    set_environment(target);
+    if (target->preload)
+        set_preload();
+    (void)execv(target->path, target->argv);
+    failure = errno;
+    ignored = write(report, &failure, sizeof(failure));
+    MR_UNUSED(ignored);
+    _exit(126);
+}
+
+static int wait_for(pid_t pid)
+{
+    int status = 0;
+
+    while (waitpid(pid, &status, 0) < 0 && errno == EINTR)
+        continue;
+    return mr_child_exit_status(status);
+}
+
+static enum mr_status start(const struct mr_target *target,
+                            const struct saved_signals *saved, struct mr_error *error)
+{
+    int report[2];
+    int failure = 0;
+    ssize_t size;
+    pid_t pid;
+
+    if (pipe2(report, O_CLOEXEC) != 0)
+        return mr_error_set_errno(error, MR_EIO, errno, "cannot start %s", target->path);
+    pid = fork();
+    if (pid == 0) {
+        give_signals_back(saved);
+        become_target(target, report[1]);
+    }
+    running_pid = pid;
+    (void)close(report[1]);
+    do
+        size = pid > 0 ? read(report[0], &failure, sizeof(failure)) : 0;
+    while (size < 0 && errno == EINTR);
+    (void)close(report[0]);
+    if (pid > 0 && size == 0)
+        return MR_OK;
+    if (pid > 0)
+        (void)wait_for(pid);
+    running_pid = 0;
+    return mr_error_set_errno(error, MR_EIO, pid > 0 ? failure : errno, "cannot start %s",
+                              target->path);
+}
+
+enum mr_status mr_target_run(struct mr_target *target, struct mr_error *error)
+{
+    struct saved_signals saved;
+    uint64_t start_ns;
+    enum mr_status status;
+
+    (void)fflush(NULL);
+    take_signals(&saved);
+    target->started_ns = mr_clock_realtime_ns();
+    start_ns = mr_clock_monotonic_ns();
+    status = start(target, &saved, error);
+    if (status == MR_OK) {
+        target->exit_status = wait_for((pid_t)running_pid);
+        target->wall_ns = mr_clock_monotonic_ns() - start_ns;
+    }
+    running_pid = 0;
+    give_signals_back(&saved);
+    return status;
+}

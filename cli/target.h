@@ -1,0 +1,35 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The program under `millrace record`: run with its own stdin, stdout, stderr and terminal. Ctrl-C and
+ * Ctrl-\ go to it, as to any program of the terminal's foreground, and not to us; SIGTERM and SIGHUP
+ * sent to us are passed on. One thread, one program at a time.
+ *
+ *     struct mr_target target = {.path = "/bin/x", .argv = argv, .endpoint = "tcp://127.0.0.1:7410"};
+ *     status = mr_target_run(&target, &error);
+ */
+#ifndef MR_CLI_TARGET_H
+#define MR_CLI_TARGET_H
+
+#include "base/error.h"
+
+#include <limits.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+struct mr_target {
+    char path[PATH_MAX];
+    char **argv;
+    const char *endpoint; /* NULL: run it untraced */
+    const char *policy;
+    uint64_t block_timeout_ns;
+    bool preload; /* it has the hooks, but not the library */
+    /* Results. */
+    uint64_t started_ns; /* Unix time */
+    uint64_t wall_ns;
+    int exit_status; /* 128 + signal where one ended it */
+};
+
+/* MR_EIO when it could not be started. */
+enum mr_status mr_target_run(struct mr_target *target, struct mr_error *error);
+
+#endif
