@@ -1,0 +1,101 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Deltas; what was read can be merged and written, and reads the same again. */
+#include "base/assert.h"
+#include "net/delta.h"
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+/* Merges the stats of an item with themselves, twice over. */
+static void merge(const struct mr_delta_item *item)
+{
+    struct mr_path_stats paths = {.histogram = MR_HISTOGRAM_EMPTY};
+    struct mr_shape_stats shapes = {.histogram = MR_HISTOGRAM_EMPTY};
+    struct mr_entry_stats entries = {{0}, {0}, {0}};
+    struct mr_ledger_entry ledger = {.held = 0};
+
+    for (int i = 0; i < 2; i++) {
+        if (item->path_stats)
+            MR_ASSERT(mr_path_stats_merge(&paths, item->path_stats) == MR_OK);
+        if (item->shape_stats)
+            MR_ASSERT(mr_shape_stats_merge(&shapes, item->shape_stats) == MR_OK);
+        if (item->entry_stats)
+            mr_entry_stats_merge(&entries, item->entry_stats);
+        if (item->ledger)
+            mr_ledger_entry_merge(&ledger, item->ledger);
+    }
+    mr_histogram_fini(&paths.histogram);
+    mr_histogram_fini(&shapes.histogram);
+}
+
+static void write_item(struct mr_delta_writer *w, const struct mr_delta_item *item)
+{
+    switch (item->tag) {
+    case MR_DELTA_HEAD:
+        mr_delta_head(w, item->level, item->created_ns);
+        break;
+    case MR_DELTA_SITE:
+        (void)mr_delta_site(w, item->id);
+        break;
+    case MR_DELTA_SCOPE:
+        (void)mr_delta_scope(w, item->id);
+        break;
+    case MR_DELTA_PATH:
+        (void)mr_delta_path(w, item->parent, item->scope, item->site, item->flags);
+        break;
+    case MR_DELTA_PATH_STAT:
+        mr_delta_path_stat(w, item->path, item->window, item->path_stats);
+        break;
+    case MR_DELTA_SOURCE:
+        (void)mr_delta_source(w, item->id);
+        break;
+    case MR_DELTA_SHAPE:
+        (void)mr_delta_shape(w, item->scope, item->path, item->id);
+        break;
+    case MR_DELTA_SHAPE_STAT:
+        mr_delta_shape_stat(w, item->shape, item->window, item->shape_stats);
+        break;
+    case MR_DELTA_ENTRY_STAT:
+        mr_delta_entry_stat(w, item->path, item->window, item->entry_stats);
+        break;
+    case MR_DELTA_LEDGER:
+        mr_delta_ledger(w, item->source, item->stream, item->ledger);
+        break;
+    case MR_DELTA_OPEN:
+        mr_delta_open(w, item->path, item->oldest_ns, item->count);
+        break;
+    case MR_DELTA_COUNTER:
+        mr_delta_counter(w, item->name, item->value);
+        break;
+    }
+}
+
+/* Writes the items of `payload` to `out`, as far as they can be read. */
+static void copy(struct mr_span payload, struct mr_buffer *out)
+{
+    struct mr_delta_reader reader;
+    struct mr_delta_writer writer;
+    struct mr_delta_item item;
+
+    mr_delta_reader_init(&reader, payload);
+    mr_delta_begin(&writer, out);
+    while (mr_delta_next(&reader, &item) == MR_OK) {
+        merge(&item);
+        write_item(&writer, &item);
+    }
+    MR_ASSERT(mr_delta_status(&writer) == MR_OK);
+    mr_delta_reader_fini(&reader);
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+    struct mr_buffer one, two;
+
+    mr_buffer_init(&one, 16u << 20);
+    mr_buffer_init(&two, 16u << 20);
+    copy(mr_span_of(data, size), &one);
+    copy(mr_buffer_span(&one), &two);
+    MR_ASSERT(mr_span_equal(mr_buffer_span(&one), mr_buffer_span(&two)));
+    mr_buffer_fini(&one);
+    mr_buffer_fini(&two);
+    return 0;
+}

@@ -1,0 +1,86 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Frames as they come, the same with the right checksum, and every raw control payload. */
+#include <stdlib.h>
+
+#include "base/assert.h"
+#include "net/frame.h"
+#include "net/frame_expand.h"
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+static void read_states(struct mr_span states)
+{
+    static volatile uint64_t sum; /* so that all of it is read */
+    struct mr_resume_state state;
+
+    while (mr_resume_next(&states, &state) == MR_OK) {
+        for (uint16_t i = 0; i < state.depth; i++)
+            sum = sum + mr_resume_frame_at(&state, i).enter_ticks;
+    }
+}
+
+static void read_payload(struct mr_span payload)
+{
+    struct mr_welcome welcome;
+    struct mr_ack ack;
+    struct mr_wire_error_text error;
+    uint32_t jitter_ms;
+    uint8_t reason;
+
+    (void)mr_welcome_get(payload, &welcome);
+    (void)mr_bye_get(payload, &reason);
+    (void)mr_move_get(payload, &jitter_ms);
+    if (mr_ack_get(payload, &ack) == MR_OK)
+        read_states(ack.states);
+    if (mr_error_get(payload, &error) == MR_OK)
+        MR_ASSERT(error.text.size <= payload.size);
+}
+
+static void expand(struct mr_frame *frame)
+{
+    struct mr_frame_expander expander;
+    struct mr_error error = MR_ERROR_NONE;
+
+    mr_frame_expander_init(&expander);
+    if (mr_frame_expand(&expander, MR_WIRE_MAX_FRAME_MIN, frame, &error) == MR_OK)
+        MR_ASSERT(frame->payload.size <= MR_WIRE_MAX_FRAME_MIN);
+    mr_frame_expander_fini(&expander);
+}
+
+static void read_frames(struct mr_span bytes)
+{
+    struct mr_frame frame;
+    size_t need;
+
+    while (mr_frame_take(&bytes, MR_WIRE_MAX_FRAME_MIN, &frame, &need, NULL) == MR_OK) {
+        read_payload(frame.payload);
+        if (frame.flags & MR_WIRE_FLAG_ZSTD)
+            expand(&frame);
+    }
+}
+
+/* Without it, the checksum keeps the fuzzer out. */
+static void read_with_checksum(const uint8_t *data, size_t size)
+{
+    uint8_t *copy = malloc(size);
+    struct mr_span payload =
+        mr_span_of(copy + MR_WIRE_HEADER_SIZE, size - MR_WIRE_HEADER_SIZE);
+
+    if (!copy)
+        return;
+    memcpy(copy, data, size);
+    mr_frame_put_header(data[5], (uint16_t)(data[6] | data[7] << 8), data[16], payload,
+                        copy);
+    read_frames(mr_span_of(copy, size));
+    free(copy);
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+    read_frames(mr_span_of(data, size));
+    read_payload(mr_span_of(data, size));
+    read_states(mr_span_of(data, size));
+    if (size >= MR_WIRE_HEADER_SIZE)
+        read_with_checksum(data, size);
+    return 0;
+}
