@@ -115,6 +115,7 @@ static enum mr_status run(const struct record_options *options, const char *endp
         status = run_plain(target, run, error);
     if (status == MR_OK)
         status = mr_target_run(target, error);
+    target->endpoint = NULL; /* the caller's, who may go first */
     run->started_ns = target->started_ns;
     run->wall_ns = target->wall_ns;
     run->exit_status = target->exit_status;

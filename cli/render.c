@@ -162,19 +162,30 @@ void mr_grid_cell(struct mr_grid *grid, const char *format, ...)
     grid->cells[grid->cell_count++] = copy;
 }
 
+/* Natural width; 0 for a column whose cells are all empty, which is left out. */
+static size_t natural_width(const struct mr_grid *grid, size_t column)
+{
+    size_t title = mr_text_width(grid->columns[column].title);
+    size_t widest = 0;
+
+    for (size_t i = column; i < grid->cell_count; i += grid->column_count) {
+        size_t cell = mr_text_width(grid->cells[i]);
+
+        widest = cell > widest ? cell : widest;
+    }
+    if (widest == 0 && grid->cell_count > 0)
+        return 0;
+    return widest > title ? widest : title;
+}
+
 /* Natural widths; then the widest cut column gives until the line fits. */
 static void measure(const struct mr_grid *grid, size_t width, size_t *widths)
 {
-    size_t total = GAP * (grid->column_count - 1);
+    size_t total = 0;
 
     for (size_t c = 0; c < grid->column_count; c++) {
-        widths[c] = mr_text_width(grid->columns[c].title);
-        for (size_t i = c; i < grid->cell_count; i += grid->column_count) {
-            size_t cell = mr_text_width(grid->cells[i]);
-
-            widths[c] = cell > widths[c] ? cell : widths[c];
-        }
-        total += widths[c];
+        widths[c] = natural_width(grid, c);
+        total += widths[c] ? widths[c] + (total ? GAP : 0) : 0;
     }
     while (width != 0 && total > width) {
         size_t widest = grid->column_count;
@@ -230,15 +241,20 @@ static enum mr_status put_row(const struct mr_grid *grid, const size_t *widths,
                               char *const *cells, struct mr_buffer *out)
 {
     enum mr_status status = MR_OK;
+    size_t last = grid->column_count - 1;
+    bool is_first = true;
 
+    while (last > 0 && widths[last] == 0)
+        last--;
     for (size_t c = 0; status == MR_OK && c < grid->column_count; c++) {
-        bool is_last = c + 1 == grid->column_count;
-
-        if (c > 0)
+        if (widths[c] == 0)
+            continue;
+        if (!is_first)
             status = mr_buffer_append_format(out, "%*s", GAP, "");
         if (status == MR_OK)
             status = put_cell(cells ? cells[c] : grid->columns[c].title, widths[c],
-                              grid->columns[c].align, is_last, out);
+                              grid->columns[c].align, c == last, out);
+        is_first = false;
     }
     return status == MR_OK ? mr_buffer_append_byte(out, '\n') : status;
 }

@@ -67,7 +67,7 @@ void mr_grid_fini(struct mr_grid *grid);
 /* The next cell; a row is full after as many as there are columns. */
 MR_PRINTF(2, 3) void mr_grid_cell(struct mr_grid *grid, const char *format, ...);
 /*
- * A line of titles and one per row, without spaces at their ends. Where a line would be longer than
+ * A line of titles and one per row; columns whose cells are all empty are left out. Where a line would be longer than
  * `width` (0: any), MR_LEFT_CUT columns are cut, down to 16 characters. The buffer's failures.
  */
 enum mr_status mr_grid_render(const struct mr_grid *grid, size_t width,

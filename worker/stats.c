@@ -4,7 +4,6 @@
 #include "base/clock.h"
 #include "worker/file.h"
 
-#include <inttypes.h>
 #include <jansson.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -25,12 +24,15 @@ static void set_number(json_t *object, const char *key, uint64_t value)
 uint64_t mr_worker_rss_bytes(void)
 {
     FILE *file = fopen("/proc/self/statm", "re");
+    char line[128] = "";
+    char *second;
     uint64_t pages = 0;
 
     if (!file)
         return 0;
-    if (fscanf(file, "%*u %" SCNu64, &pages) != 1)
-        pages = 0;
+    second = fgets(line, sizeof(line), file) ? strchr(line, ' ') : NULL;
+    if (second)
+        pages = strtoull(second, NULL, 10);
     (void)fclose(file);
     return pages * (uint64_t)sysconf(_SC_PAGESIZE);
 }

@@ -124,6 +124,27 @@ static void long_names_lose_their_middle_on_a_narrow_terminal(void **state)
     mr_grid_fini(&grid);
 }
 
+static void empty_columns_are_left_out(void **state)
+{
+    struct mr_grid grid;
+
+    MR_UNUSED(state);
+    mr_grid_init(&grid, columns, MR_ARRAY_COUNT(columns));
+    for (int i = 0; i < 2; i++) {
+        mr_grid_cell(&grid, "%d", i);
+        mr_grid_cell(&grid, "%s", "");
+        mr_grid_cell(&grid, "%s", i ? "f" : "");
+    }
+    expect(&grid, 0, "self  function\n   0  \n   1  f\n");
+    mr_grid_fini(&grid);
+    mr_grid_init(&grid, columns, MR_ARRAY_COUNT(columns));
+    mr_grid_cell(&grid, "%s", "1 ns");
+    mr_grid_cell(&grid, "%s", "x");
+    mr_grid_cell(&grid, "%s", "");
+    expect(&grid, 0, "self  module\n1 ns  x\n");
+    mr_grid_fini(&grid);
+}
+
 static void a_full_buffer_is_told(void **state)
 {
     struct mr_grid grid;
@@ -168,6 +189,7 @@ int main(void)
         cmocka_unit_test(widths_count_characters_not_bytes),
         cmocka_unit_test(columns_are_aligned),
         cmocka_unit_test(long_names_lose_their_middle_on_a_narrow_terminal),
+        cmocka_unit_test(empty_columns_are_left_out),
         cmocka_unit_test(a_full_buffer_is_told),
         cmocka_unit_test(many_rows_all_appear),
     };

@@ -1,0 +1,235 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* cli/summary_text.h: a summary made by hand, as text and as JSON. */
+#include "cli/summary_text.h"
+
+#include "base/compiler.h"
+#include "tests/unit/unit_test.h"
+
+#include <jansson.h>
+#include <string.h>
+
+static const struct mr_view all_rows = {.functions = 100, .entries = 100};
+
+static struct mr_summary_function functions[] = {
+    {.site = {0, 1},
+     .name = "serve",
+     .module = "server",
+     .file = "/src/server/serve.c",
+     .line = 42,
+     .calls = 1000,
+     .ok = 990,
+     .failed = 10,
+     .is_timed = true,
+     .self_ns = 750000,
+     .total_ns = 1000000},
+    {.site = {0, 2},
+     .name = "leaf",
+     .module = "server",
+     .file = "",
+     .calls = 2000,
+     .ok = 2000,
+     .is_timed = true,
+     .self_ns = 250000,
+     .total_ns = 250000},
+    {.site = {0, 3},
+     .name = "main",
+     .module = "server",
+     .file = "",
+     .calls = 1,
+     .incomplete = 1,
+     .is_outer = true},
+};
+
+static struct mr_summary_entry entries[] = {
+    {.name = "serve",
+     .app = "server",
+     .version = "",
+     .host = "",
+     .count = 1000,
+     .ok = 990,
+     .failed = 10,
+     .is_timed = true,
+     .p50 = {1000, 990, 1010},
+     .p90 = {2000, 1980, 2020},
+     .p99 = {3000, 2970, 3030},
+     .time_ns = 1000000,
+     .max_ns = 5000,
+     .shapes = 3,
+     .paths = 2},
+};
+
+static struct mr_summary summary_of_all(void)
+{
+    return (struct mr_summary){.functions = functions,
+                               .function_count = MR_ARRAY_COUNT(functions),
+                               .function_total = MR_ARRAY_COUNT(functions),
+                               .entries = entries,
+                               .entry_count = 1,
+                               .entry_total = 1,
+                               .coverage = {.time_ns = {900000, 99900, 100, 0}},
+                               .ledger = {.streams = 2,
+                                          .streams_balanced = 2,
+                                          .last = 6002,
+                                          .reduced = 6002,
+                                          .is_balanced = true},
+                               .calls = 3001,
+                               .incomplete_calls = 1,
+                               .self_ns = 1000000,
+                               .traces = 1000,
+                               .paths = 3,
+                               .shapes = 3};
+}
+
+static const char *text_of(struct mr_summary *summary, const struct mr_run *run,
+                           const struct mr_view *view)
+{
+    static struct mr_buffer out;
+
+    mr_buffer_fini(&out);
+    mr_buffer_init(&out, 1 << 20);
+    assert_int_equal(mr_summary_text(summary, run, view, &out), MR_OK);
+    assert_int_equal(mr_buffer_append_byte(&out, 0), MR_OK);
+    return (const char *)out.data;
+}
+
+static void the_text_is_laid_out_as_here(void **state)
+{
+    struct mr_summary summary = summary_of_all();
+    char command[] = "./server --quick";
+    struct mr_run run = {
+        .command = command, .wall_ns = 2000000, .plain_ns = 1000000, .exit_status = 3};
+
+    MR_UNUSED(state);
+    assert_string_equal(
+        text_of(&summary, &run, &all_rows),
+        "./server --quick\n"
+        "ran for 2.00 ms, exit status 3\n"
+        "untraced it ran for 1.00 ms: 2.00 times slower (its hooks cost something in "
+        "that "
+        "run, too)\n"
+        "\n"
+        "Functions by self time\n"
+        "  self   share    total  calls  self/call  function      where\n"
+        "750 µs  75.0 %  1.00 ms  1,000     750 ns  serve         serve.c:42\n"
+        "250 µs  25.0 %   250 µs  2,000     125 ns  leaf          server\n"
+        "     -   0.0 %        -      1          -  main (outer)  server\n"
+        "\n"
+        "Entry points\n"
+        "count             p50             p99      max    total  failed  shapes  paths  "
+        "entry point  application\n"
+        "1,000  1.00 µs ±1.0 %  3.00 µs ±1.0 %  5.00 µs  1.00 ms      10       3      2  "
+        "serve        server\n"
+        "\n"
+        "Traces    1,000; of their time 90.0 % in whole shapes, 10.0 % in folded shapes, "
+        "< 0.1 % in paths only, 0.0 % incomplete\n"
+        "Calls     1 without an end: counted, not timed\n"
+        "Lost      none of 6,002 events\n"
+        "Ledger    balanced: 6,002 events = 6,002 reduced + 0 held + 0 lost, in each of "
+        "2 "
+        "streams\n");
+}
+
+static void loss_and_imbalance_are_never_hidden(void **state)
+{
+    struct mr_summary summary = summary_of_all();
+    const char *text;
+
+    MR_UNUSED(state);
+    summary.ledger.lost_all = 102;
+    summary.ledger.lost[MR_LOSS_RING_FULL] = 100;
+    summary.ledger.lost[MR_LOSS_EXIT] = 2;
+    summary.ledger.is_balanced = false;
+    summary.ledger.streams_balanced = 1;
+    summary.ledger.held = -7;
+    summary.open = 3;
+    summary.refused = 5;
+    text = text_of(&summary, NULL, &(struct mr_view){0});
+    assert_non_null(
+        strstr(text, "Lost      102 of 6,002 events (1.7 %): ring-full 100, exit 2\n"));
+    assert_non_null(strstr(text,
+                           "NOT BALANCED: 6,002 events = 6,002 reduced + -7 held + 102 "
+                           "lost; 1 of 2 streams are off\n"));
+    assert_non_null(strstr(text, "Open      3 traces have not ended\n"));
+    assert_non_null(strstr(text, "Refused   5 items past a limit of the model\n"));
+}
+
+static void a_cut_table_says_of_how_many(void **state)
+{
+    struct mr_summary summary = summary_of_all();
+    const struct mr_view view = {.functions = 1, .entries = 0, .sort = MR_SORT_CALLS};
+    const char *text;
+
+    MR_UNUSED(state);
+    text = text_of(&summary, NULL, &view);
+    assert_non_null(strstr(text, "Functions by calls (1 of 3)\n"));
+    assert_non_null(strstr(text, "leaf"));
+    assert_null(strstr(text, "serve.c"));
+    assert_null(strstr(text, "Entry points"));
+}
+
+static void nothing_recorded_is_said(void **state)
+{
+    struct mr_summary summary = {.ledger = {.is_balanced = true}};
+
+    MR_UNUSED(state);
+    assert_non_null(
+        strstr(text_of(&summary, NULL, &all_rows), "No call was recorded.\n"));
+}
+
+static void each_order_is_total(void **state)
+{
+    static const char *const first[] = {"serve", "serve", "leaf", "leaf"};
+    struct mr_summary summary = summary_of_all();
+
+    MR_UNUSED(state);
+    for (unsigned sort = MR_SORT_SELF; sort <= MR_SORT_NAME; sort++) {
+        mr_summary_sort(&summary, (enum mr_view_sort)sort);
+        assert_string_equal(summary.functions[0].name, first[sort]);
+    }
+}
+
+static void json_holds_the_same_numbers(void **state)
+{
+    struct mr_summary summary = summary_of_all();
+    struct mr_buffer out;
+    json_t *root;
+    const char *name;
+    json_int_t calls, last;
+    double p50_low;
+    int balanced;
+
+    MR_UNUSED(state);
+    functions[1].name = "\xff\xfe"; /* not UTF-8: must not spoil the rest */
+    mr_buffer_init(&out, 1 << 20);
+    assert_int_equal(mr_summary_json(&summary, NULL, &all_rows, &out), MR_OK);
+    root = json_loadb((const char *)out.data, out.size, 0, NULL);
+    assert_non_null(root);
+    assert_int_equal(json_unpack(root, "{s:[{s:s, s:I}], s:[{s:{s:f}}], s:{s:I, s:b}}",
+                                 "functions", "name", &name, "calls", &calls, "entries",
+                                 "p50", "low_ns", &p50_low, "ledger", "last", &last,
+                                 "balanced", &balanced),
+                     0);
+    assert_string_equal(name, "serve");
+    assert_int_equal(calls, 1000);
+    assert_true(p50_low > 989.5 && p50_low < 990.5);
+    assert_int_equal(last, 6002);
+    assert_true(balanced);
+    assert_null(json_object_get(root, "run"));
+    json_decref(root);
+    mr_buffer_fini(&out);
+    functions[1].name = "leaf";
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(the_text_is_laid_out_as_here),
+        cmocka_unit_test(loss_and_imbalance_are_never_hidden),
+        cmocka_unit_test(a_cut_table_says_of_how_many),
+        cmocka_unit_test(nothing_recorded_is_said),
+        cmocka_unit_test(each_order_is_total),
+        cmocka_unit_test(json_holds_the_same_numbers),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
