@@ -1,0 +1,347 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "pipeline/filters/reduce.h"
+
+#include <string.h>
+
+#include "base/assert.h"
+#include "pipeline/filters/reduce_private.h"
+
+#define SCOPES_MAX 65536u
+#define GAINS_MAX (UINT32_C(1) << 31)
+#define OPEN_PERIOD_NS MR_SECOND_NS /* how often open traces are told when nothing else is */
+
+static const char *const counter_names[MR_REDUCE_COUNTERS] = {
+    [MR_REDUCE_FORGETS] = "reduce_tables_forgotten",
+    [MR_REDUCE_EARLY] = "reduce_deltas_early",
+    [MR_REDUCE_NO_PATH] = "reduce_calls_without_path",
+    [MR_REDUCE_TRACES_TOO_BIG] = "reduce_traces_past_limit",
+};
+
+static bool is_sound(const struct mr_reduce_config *config)
+{
+    return config && config->sites && config->paths_max >= 16 && config->nodes_max >= 16 &&
+           config->node_children_max >= 16 && config->shapes_max > 0 && config->window_s > 0 &&
+           config->bins_max >= 2 * MR_BINS_COUNT && config->trace_children_max > 0 &&
+           config->delta_bytes_max <= MR_BATCH_BYTES_MAX / 2;
+}
+
+static enum mr_status reduce_open(struct mr_filter *filter, const void *config, struct mr_error *error)
+{
+    struct mr_reduce *reduce = mr_filter_state(filter);
+
+    reduce->filter = filter;
+    reduce->config = config;
+    if (!is_sound(config))
+        return mr_error_set(error, MR_EUSAGE, "reduce: a limit is missing or out of range");
+    mr_counters_init(&reduce->counters, filter, counter_names, MR_REDUCE_COUNTERS);
+    if (mr_paths_init(&reduce->paths, reduce->config->paths_max) != MR_OK)
+        return mr_error_set(error, MR_ENOMEM, "reduce: no memory for the path tree");
+    if (mr_nodes_init(&reduce->nodes, reduce->config->sites, reduce->config->exactness,
+                      reduce->config->nodes_max, reduce->config->node_children_max) != MR_OK) {
+        mr_paths_fini(&reduce->paths);
+        return mr_error_set(error, MR_ENOMEM, "reduce: no memory for shapes");
+    }
+    mr_bin_pool_init(&reduce->bins, reduce->config->bins_max);
+    mr_table_init(&reduce->scope_ids, SCOPES_MAX);
+    mr_buffer_init(&reduce->children, MR_DICT_ITEM_BYTES_MAX);
+    reduce->histogram = MR_HISTOGRAM_EMPTY;
+    reduce->window_ns = (uint64_t)reduce->config->window_s * MR_SECOND_NS;
+    for (uint32_t i = 1; i < MR_REDUCE_SMALL; i++)
+        reduce->small[i] = (uint16_t)(mr_histogram_index5(i) + 1);
+    return MR_OK;
+}
+
+void mr_reduce_enter_window(struct mr_reduce *reduce, uint64_t ns)
+{
+    uint64_t window = ns / reduce->window_ns;
+
+    MR_ASSERT(window > 0 && window < UINT32_MAX); /* decode lets no other times pass */
+    reduce->window = (uint32_t)window;
+    reduce->window_start_ns = window * reduce->window_ns;
+}
+
+/*
+ * The hot loop's step for a call that opens inside a call tree. False: the slow path is to take it.
+ */
+static MR_ALWAYS_INLINE bool open_fast(struct mr_reduce *reduce, struct mr_reduce_stream *stream,
+                                       const struct mr_event *event)
+{
+    uint32_t path;
+
+    if (MR_UNLIKELY(stream->depth == stream->capacity))
+        return false;
+    path = mr_paths_child(&reduce->paths, stream->frames[stream->depth - 1].path, event->site);
+    if (MR_UNLIKELY(path == MR_PATH_NONE))
+        return false;
+    stream->frames[stream->depth++] = (struct mr_open_call){.enter_ns = event->ns,
+                                                        .path = path,
+                                                        .first_child = stream->child_count,
+                                                        .site = event->site};
+    return true;
+}
+
+/* Folded only: the innermost call as a node in its parent's list. False, with nothing changed, when there is no room. */
+static MR_ALWAYS_INLINE bool collect_fast(struct mr_reduce *reduce, struct mr_reduce_stream *stream,
+                                          const struct mr_open_call *frame, struct mr_path *path)
+{
+    uint64_t *list = stream->children + frame->first_child;
+    uint32_t count = stream->child_count - frame->first_child, number = path->last_node;
+    uint64_t hash = mr_node_hash(frame->site, list, count);
+    struct mr_trace *trace = &stream->traces[stream->trace_count - 1];
+
+    if (MR_UNLIKELY(frame->first_child == stream->child_capacity ||
+                    frame->first_child - stream->frames[trace->frame].first_child >=
+                        reduce->config->trace_children_max))
+        return false;
+    if (MR_UNLIKELY(!mr_node_is(&reduce->nodes, number, hash, frame->site, list, count))) {
+        number = mr_nodes_intern_hashed(&reduce->nodes, hash, frame->site, list, count);
+        if (number == MR_NODE_NONE)
+            return false;
+        path->last_node = number;
+    }
+    stream->child_count = frame->first_child;
+    if (frame->first_child > frame[-1].first_child && mr_child_node(list[-1]) == number) {
+        trace->is_folded = true;
+        return true;
+    }
+    list[0] = number;
+    stream->child_count++;
+    return true;
+}
+
+/* A call inside a call tree that ends ok. False, with nothing changed, when the slow path is to take it. */
+static MR_ALWAYS_INLINE bool close_fast(struct mr_reduce *reduce, struct mr_reduce_stream *stream,
+                                        const struct mr_event *event)
+{
+    struct mr_open_call *frame = &stream->frames[stream->depth - 1];
+    struct mr_path *path = &reduce->paths.nodes[frame->path];
+    uint64_t total = event->ns - frame->enter_ns, self = total - frame->child_ns;
+    uint32_t bin = total ? mr_reduce_bin(reduce, total) : 0;
+
+    if (MR_UNLIKELY(path->window != reduce->window || (total && !mr_bins_has(&path->bins, bin))))
+        return false;
+    if (stream->is_collecting && !collect_fast(reduce, stream, frame, path))
+        return false;
+    frame[-1].child_ns += total;
+    stream->depth--;
+    path->ok++;
+    path->total_sum += total;
+    path->self_sum += self;
+    path->total_min = total < path->total_min ? total : path->total_min;
+    path->total_max = total > path->total_max ? total : path->total_max;
+    path->self_min = self < path->self_min ? self : path->self_min;
+    path->self_max = self > path->self_max ? self : path->self_max;
+    if (MR_LIKELY(total))
+        mr_bins_add(&path->bins, &reduce->bins, bin);
+    else
+        path->zeros++;
+    return true;
+}
+
+/* Calls inside a call tree that end ok. Takes events until one is anything else; returns how many. */
+static uint32_t run(struct mr_reduce *reduce, struct mr_reduce_stream *stream,
+                    const struct mr_event *events, uint32_t count)
+{
+    uint32_t done, closed = 0;
+
+    for (done = 0; done < count; done++) {
+        const struct mr_event *event = &events[done];
+
+        if (MR_UNLIKELY(event->flags != 0))
+            break;
+        if (event->kind == MR_EVENT_OPEN) {
+            if (!open_fast(reduce, stream, event))
+                break;
+            continue;
+        }
+        if (MR_UNLIKELY(event->kind != MR_EVENT_CLOSE || !mr_reduce_in_window(reduce, event->ns)))
+            break;
+        if (!close_fast(reduce, stream, event))
+            break;
+        closed++;
+    }
+    stream->closed += closed;
+    stream->last += done;
+    stream->reduced += 2 * (uint64_t)closed;
+    return done;
+}
+
+static enum mr_status scope_of(struct mr_reduce *reduce, struct mr_id id, uint32_t *scope)
+{
+    enum mr_status status = mr_table_find_or_add(&reduce->scope_ids, id, reduce->scope_count, scope);
+    struct mr_scope *grown;
+
+    if (status != MR_OK || *scope < reduce->scope_count)
+        return status;
+    grown = realloc(reduce->scopes, (reduce->scope_count + 1) * sizeof(*grown));
+    if (!grown)
+        return MR_ENOMEM;
+    reduce->scopes = grown;
+    reduce->scopes[reduce->scope_count++] = (struct mr_scope){.id = id};
+    return MR_OK;
+}
+
+static enum mr_status add_stream(struct mr_reduce *reduce, struct mr_stream *stream)
+{
+    struct mr_reduce_stream *made = calloc(1, sizeof(*made));
+    enum mr_status status;
+
+    if (!made)
+        return MR_ENOMEM;
+    status = scope_of(reduce, stream->source->scope, &made->scope);
+    if (status != MR_OK) {
+        free(made);
+        return status;
+    }
+    made->stream = stream;
+    made->source = stream->source->id;
+    made->id = stream->id;
+    made->base_event = stream->base_event;
+    made->next = reduce->streams;
+    made->at = &reduce->streams;
+    if (made->next)
+        made->next->at = &made->next;
+    reduce->streams = made;
+    stream->reduce = made;
+    return MR_OK;
+}
+
+void mr_reduce_free_stream(struct mr_reduce_stream *stream)
+{
+    *stream->at = stream->next;
+    if (stream->next)
+        stream->next->at = stream->at;
+    if (stream->stream)
+        stream->stream->reduce = NULL;
+    free(stream->frames);
+    free(stream->children);
+    free(stream);
+}
+
+/* The stream is decode's again; what is left here is its ledger, until the next delta. */
+static void end_stream(struct mr_reduce_stream *stream)
+{
+    struct mr_stream *ended = stream->stream;
+
+    stream->stream = NULL;
+    ended->reduce = NULL;
+    free(stream->frames);
+    free(stream->children);
+    stream->frames = NULL;
+    stream->children = NULL;
+    stream->capacity = 0;
+    stream->child_capacity = 0;
+    stream->child_count = 0;
+    mr_store_release(&ended->is_closed, true); /* [C] pairs with [F] in source.c */
+}
+
+static enum mr_status take_events(struct mr_reduce *reduce, const struct mr_batch *batch)
+{
+    bool is_folded = reduce->config->exactness == MR_EXACTNESS_FOLDED;
+    enum mr_status status = MR_OK;
+    struct mr_reduce_stream *stream;
+    uint32_t at = 0;
+
+    if (!batch->stream->reduce)
+        status = add_stream(reduce, batch->stream);
+    stream = batch->stream->reduce;
+    if (status == MR_OK && reduce->gains > GAINS_MAX)
+        status = mr_reduce_flush(reduce);
+    if (status != MR_OK)
+        return status;
+    reduce->gains += batch->event_count;
+    mr_reduce_mark_dirty(reduce, stream);
+    while (status == MR_OK && at < batch->event_count) {
+        if (is_folded || !stream->is_collecting)
+            at += run(reduce, stream, batch->events + at, batch->event_count - at);
+        if (at < batch->event_count)
+            status = mr_reduce_step(reduce, stream, &batch->events[at++]);
+    }
+    if (status == MR_OK && batch->event_count &&
+        batch->events[batch->event_count - 1].kind == MR_EVENT_STREAM_END)
+        end_stream(stream);
+    return status;
+}
+
+static enum mr_status reduce_process(struct mr_filter *filter, struct mr_batch *batch)
+{
+    struct mr_reduce *reduce = mr_filter_state(filter);
+    enum mr_status status;
+
+    switch (batch->kind) {
+    case MR_BATCH_EVENTS:
+        status = take_events(reduce, batch);
+        mr_batch_free(batch);
+        return status;
+    case MR_BATCH_END:
+        mr_store_release(&batch->source->is_done, true); /* [D] pairs with [W] in source.h */
+        mr_batch_free(batch);
+        return MR_OK;
+    case MR_BATCH_FRAME:
+    case MR_BATCH_DICT:
+    case MR_BATCH_DELTA:
+        break;
+    }
+    return mr_filter_emit(filter, batch);
+}
+
+static bool has_gained(const struct mr_reduce *reduce)
+{
+    return reduce->dirty || reduce->batch || reduce->paths.touched_count ||
+           reduce->touched_entries.count;
+}
+
+static enum mr_status reduce_tick(struct mr_filter *filter, uint64_t now_ns)
+{
+    struct mr_reduce *reduce = mr_filter_state(filter);
+    uint64_t since = now_ns > reduce->told_ns ? now_ns - reduce->told_ns : 0;
+    enum mr_status status = MR_OK;
+
+    if (mr_filter_can_emit(filter) &&
+        ((has_gained(reduce) && since >= reduce->config->delta_period_ns) ||
+         (reduce->had_open && since >= OPEN_PERIOD_NS)))
+        status = mr_reduce_flush(reduce);
+    return status == MR_OK ? mr_counters_tick(&reduce->counters, reduce->config->level, now_ns)
+                           : status;
+}
+
+static enum mr_status reduce_drain(struct mr_filter *filter)
+{
+    struct mr_reduce *reduce = mr_filter_state(filter);
+    enum mr_status status = has_gained(reduce) ? mr_reduce_flush(reduce) : MR_OK;
+
+    return status == MR_OK ? mr_counters_emit(&reduce->counters, reduce->config->level) : status;
+}
+
+static void reduce_close(struct mr_filter *filter)
+{
+    struct mr_reduce *reduce = mr_filter_state(filter);
+
+    while (reduce->streams)
+        mr_reduce_free_stream(reduce->streams);
+    mr_paths_fini(&reduce->paths);
+    mr_nodes_fini(&reduce->nodes);
+    mr_bin_pool_fini(&reduce->bins);
+    mr_table_fini(&reduce->scope_ids);
+    mr_buffer_fini(&reduce->children);
+    mr_histogram_fini(&reduce->histogram);
+    mr_dict_batch_fini(&reduce->dict);
+    mr_batch_free(reduce->batch);
+    free(reduce->shapes);
+    free(reduce->shape_slots);
+    free(reduce->entries);
+    free(reduce->scopes);
+    free(reduce->site_index);
+    free(reduce->touched_shapes.items);
+    free(reduce->touched_entries.items);
+    free(reduce->walk.items);
+    free(reduce->chain.items);
+}
+
+const struct mr_filter_kind mr_reduce_filter = {.name = "reduce",
+                                                .state_size = sizeof(struct mr_reduce),
+                                                .open = reduce_open,
+                                                .process = reduce_process,
+                                                .tick = reduce_tick,
+                                                .drain = reduce_drain,
+                                                .close = reduce_close};

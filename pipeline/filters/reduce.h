@@ -1,0 +1,62 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * reduce: well-nested calls -> paths, shapes, entry points and the ledger, as deltas.
+ *
+ * At every CLOSE the call's path gains a count, total and self time, and a histogram bin of the second in which it
+ * ended; and its subtree is interned as a node (shapes.h). At the CLOSE of a root the trace's shape gains one, if no loss
+ * hit the trace (else it is incomplete) and no limit was passed (else it is in the paths only).
+ *
+ *  - A call is failed if its status was, or if it was left without an exit (UNWOUND). A trace has the status of its root.
+ *  - INCOMPLETE and UNKNOWN calls are counted and not timed; nothing of them is taken off their caller's self time.
+ *  - An outer frame has a path of its own kind; what runs below it is taken off its self time.
+ *  - A forced root inside another call tree is a call tree of its own; its time is not its encloser's self time.
+ *  - Coverage of a trace: whole; folded (a run of equal children was folded, or with `set` an order or repeat was);
+ *    paths (more than trace_children child entries were open at a time, or no room); incomplete.
+ *
+ * About every delta_period_ns, when the next filter has room, new nodes go out as DICT and then the gains as DELTA. When a
+ * table is full this is done at once, and the tables forget everything but what open calls need (counted: nothing is
+ * evicted silently). Calls that find no path even so are lost (budget). Memory is bounded by the limits below.
+ */
+#ifndef MR_PIPELINE_FILTERS_REDUCE_H
+#define MR_PIPELINE_FILTERS_REDUCE_H
+
+#include "base/clock.h"
+#include "net/control.h"
+#include "pipeline/filter.h"
+#include "pipeline/sites.h"
+
+struct mr_reduce_config {
+    const struct mr_sites *sites;   /* of the lane; borrowed */
+    uint32_t level;                 /* of this worker */
+    enum mr_exactness exactness;
+    uint64_t delta_period_ns;
+    uint32_t delta_bytes_max;       /* of one DELTA payload; a few kilobytes more for its last row */
+    uint32_t paths_max, nodes_max, shapes_max;
+    uint32_t node_children_max;     /* entries of all stored child lists */
+    uint32_t trace_children_max;    /* child entries of the open calls of one trace */
+    uint32_t bins_max;              /* histogram counts (4 bytes each) per delta */
+    uint32_t window_s;              /* width of a window */
+};
+#define MR_REDUCE_DELTA_PERIOD_DEFAULT (100 * MR_MILLISECOND_NS)
+#define MR_REDUCE_DELTA_BYTES_DEFAULT (1u << 20)
+#define MR_REDUCE_PATHS_DEFAULT (1u << 18)         /* 33 MiB */
+#define MR_REDUCE_NODES_DEFAULT (1u << 18)         /* 12 MiB */
+#define MR_REDUCE_NODE_CHILDREN_DEFAULT (1u << 22) /* 32 MiB */
+#define MR_REDUCE_SHAPES_DEFAULT (1u << 16)        /* 8 MiB */
+#define MR_REDUCE_TRACE_CHILDREN_DEFAULT 65536u
+#define MR_REDUCE_BINS_DEFAULT (1u << 23) /* 32 MiB */
+#define MR_REDUCE_CONFIG_DEFAULT                                                            \
+    ((struct mr_reduce_config){.exactness = MR_EXACTNESS_FOLDED,                            \
+                               .delta_period_ns = MR_REDUCE_DELTA_PERIOD_DEFAULT,           \
+                               .delta_bytes_max = MR_REDUCE_DELTA_BYTES_DEFAULT,            \
+                               .paths_max = MR_REDUCE_PATHS_DEFAULT,                        \
+                               .nodes_max = MR_REDUCE_NODES_DEFAULT,                        \
+                               .shapes_max = MR_REDUCE_SHAPES_DEFAULT,                      \
+                               .node_children_max = MR_REDUCE_NODE_CHILDREN_DEFAULT,        \
+                               .trace_children_max = MR_REDUCE_TRACE_CHILDREN_DEFAULT,      \
+                               .bins_max = MR_REDUCE_BINS_DEFAULT,                          \
+                               .window_s = 1})
+
+extern const struct mr_filter_kind mr_reduce_filter;
+
+#endif

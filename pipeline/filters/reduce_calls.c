@@ -1,0 +1,337 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "base/assert.h"
+#include "pipeline/filters/reduce_private.h"
+
+#define CAPACITY_FIRST 64u
+#define SEARCH_MAX 64u
+
+enum mr_status mr_reduce_prepare(struct mr_reduce *reduce, uint32_t path, uint32_t bin)
+{
+    enum mr_status status = MR_OK;
+    struct mr_path *node = &reduce->paths.nodes[path];
+
+    MR_ASSERT(path != MR_PATH_NONE);
+    if (node->window != 0 && node->window != reduce->window) {
+        status = mr_reduce_path_row(reduce, path); /* what it gained in the other window */
+        if (status != MR_OK)
+            return status;
+        mr_paths_end(&reduce->paths, path);
+    }
+    if (node->window == 0)
+        mr_paths_begin(&reduce->paths, path, reduce->window);
+    if (bin == MR_BINS_COUNT || mr_bins_has(&node->bins, bin) ||
+        mr_bins_grow(&node->bins, &reduce->bins, bin))
+        return MR_OK;
+    mr_counters_add(&reduce->counters, MR_REDUCE_EARLY, 1);
+    status = mr_reduce_flush(reduce); /* which empties the pool */
+    if (status != MR_OK)
+        return status;
+    mr_paths_begin(&reduce->paths, path, reduce->window);
+    return mr_bins_grow(&node->bins, &reduce->bins, bin) ? MR_OK : MR_ENOMEM;
+}
+
+static uint32_t base_of(struct mr_reduce *reduce, struct mr_reduce_stream *stream, uint32_t flags)
+{
+    uint32_t *base = flags & MR_PATH_OUTER ? &stream->outer_base : &stream->base;
+
+    if (*base == MR_PATH_NONE)
+        *base = mr_paths_base(&reduce->paths, stream->scope, flags);
+    return *base;
+}
+
+/* The path of a call with `depth` calls below it on the stack. */
+static uint32_t find_path(struct mr_reduce *reduce, struct mr_reduce_stream *stream, uint32_t depth,
+                          uint32_t flags, uint32_t site)
+{
+    if (flags & MR_EVENT_ROOT)
+        return mr_paths_root(&reduce->paths, base_of(reduce, stream, 0), site);
+    if (depth == 0) /* only an outer frame or a root is at the bottom */
+        return mr_paths_find(&reduce->paths, base_of(reduce, stream, MR_PATH_OUTER), site, 0);
+    return mr_paths_child(&reduce->paths, stream->frames[depth - 1].path, site);
+}
+
+static enum mr_status get_path(struct mr_reduce *reduce, struct mr_reduce_stream *stream,
+                               uint32_t depth, uint32_t flags, uint32_t site, uint32_t *path)
+{
+    uint32_t gained = reduce->paths.count - reduce->paths_kept;
+    enum mr_status status;
+
+    *path = find_path(reduce, stream, depth, flags, site);
+    /* Forgetting must be worth its cost: when open calls fill the tree, it is not. */
+    if (*path != MR_PATH_NONE || reduce->paths.count < reduce->paths.limit ||
+        gained < reduce->paths.limit / 8)
+        return MR_OK;
+    status = mr_reduce_forget(reduce);
+    if (status == MR_OK)
+        *path = find_path(reduce, stream, depth, flags, site);
+    return status;
+}
+
+static bool grow(struct mr_reduce_stream *stream)
+{
+    uint32_t capacity = stream->capacity ? 2 * stream->capacity : CAPACITY_FIRST;
+    struct mr_open_call *grown = realloc(stream->frames, capacity * sizeof(*grown));
+
+    if (!grown)
+        return false;
+    stream->frames = grown;
+    stream->capacity = capacity;
+    return true;
+}
+
+static enum mr_status open_call(struct mr_reduce *reduce, struct mr_reduce_stream *stream,
+                                const struct mr_event *event)
+{
+    struct mr_open_call frame = {.enter_ns = event->ns,
+                             .first_child = stream->child_count,
+                             .flags = event->flags,
+                             .site = event->site};
+    enum mr_status status;
+
+    MR_ASSERT(stream->depth > 0 || (event->flags & (MR_EVENT_ROOT | MR_EVENT_OUTER)));
+    if (stream->depth == stream->capacity && !grow(stream))
+        return MR_ENOMEM;
+    status = get_path(reduce, stream, stream->depth, event->flags, event->site, &frame.path);
+    if (status != MR_OK)
+        return status;
+    stream->frames[stream->depth++] = frame;
+    stream->last += !(event->flags & MR_EVENT_UNKNOWN);
+    if (event->flags & MR_EVENT_ROOT)
+        mr_reduce_begin_trace(stream);
+    if (event->flags & MR_EVENT_UNKNOWN || frame.path == MR_PATH_NONE)
+        mr_reduce_break_traces(stream);
+    return MR_OK;
+}
+
+static uint64_t min(uint64_t a, uint64_t b)
+{
+    return a < b ? a : b;
+}
+
+static uint64_t max(uint64_t a, uint64_t b)
+{
+    return a > b ? a : b;
+}
+
+/* Counts a call that was timed. */
+static enum mr_status count_timed(struct mr_reduce *reduce, uint32_t path, uint64_t total,
+                                  uint64_t self, bool is_failed)
+{
+    uint32_t bin = total ? mr_reduce_bin(reduce, total) : MR_BINS_COUNT;
+    enum mr_status status = mr_reduce_prepare(reduce, path, bin);
+    struct mr_path *node = &reduce->paths.nodes[path];
+
+    if (status != MR_OK)
+        return status;
+    node->ok += !is_failed;
+    node->failed += is_failed;
+    node->total_sum += total;
+    node->total_min = min(node->total_min, total);
+    node->total_max = max(node->total_max, total);
+    node->self_sum += self;
+    node->self_min = min(node->self_min, self);
+    node->self_max = max(node->self_max, self);
+    node->zeros += total == 0;
+    if (total)
+        mr_bins_add(&node->bins, &reduce->bins, bin);
+    return MR_OK;
+}
+
+/* The events of a call that ends: its enter, unless a loss took it, and its exit, if there was one. */
+static void account(struct mr_reduce *reduce, struct mr_reduce_stream *stream, bool has_path,
+                    uint16_t flags)
+{
+    uint64_t exits = !(flags & (MR_EVENT_INCOMPLETE | MR_EVENT_UNWOUND));
+    uint64_t events = exits + !(flags & MR_EVENT_UNKNOWN);
+
+    stream->last += exits;
+    if (has_path) {
+        stream->reduced += events;
+        return;
+    }
+    mr_counters_add(&reduce->counters, MR_REDUCE_NO_PATH, 1);
+    stream->lost[MR_LOSS_BUDGET] += events;
+    stream->lost_sum += events;
+}
+
+static enum mr_status count_call(struct mr_reduce *reduce, struct mr_reduce_stream *stream,
+                                 uint32_t path, const struct mr_event *event)
+{
+    const struct mr_open_call *frame = &stream->frames[stream->depth - 1];
+    uint64_t total = event->ns - frame->enter_ns;
+    enum mr_status status;
+
+    if (event->flags & (MR_EVENT_INCOMPLETE | MR_EVENT_UNKNOWN)) {
+        status = mr_reduce_prepare(reduce, path, MR_BINS_COUNT);
+        if (status == MR_OK)
+            reduce->paths.nodes[path].incomplete++;
+        return status;
+    }
+    MR_DEBUG_ASSERT(event->ns >= frame->enter_ns && total >= frame->child_ns);
+    if (stream->depth > 1)
+        stream->frames[stream->depth - 2].child_ns += total;
+    return count_timed(reduce, path, total, total - frame->child_ns,
+                       (event->flags & (MR_EVENT_FAILED | MR_EVENT_UNWOUND)) != 0);
+}
+
+static bool push_child(struct mr_reduce_stream *stream, uint64_t child)
+{
+    if (stream->child_count == stream->child_capacity) {
+        uint32_t capacity = stream->child_capacity ? 2 * stream->child_capacity : CAPACITY_FIRST;
+        uint64_t *grown = realloc(stream->children, capacity * sizeof(*grown));
+
+        if (!grown)
+            return false;
+        stream->children = grown;
+        stream->child_capacity = capacity;
+    }
+    stream->children[stream->child_count++] = child;
+    return true;
+}
+
+/* Whether a set has the node among its last SEARCH_MAX; longer ones are made unique when they are interned. */
+static bool has_child(const struct mr_reduce_stream *stream, uint32_t first, uint32_t node)
+{
+    for (uint32_t i = stream->child_count; i > first && stream->child_count - i < SEARCH_MAX; i--)
+        if (mr_child_node(stream->children[i - 1]) == node)
+            return true;
+    return false;
+}
+
+/* Adds a child to the innermost call's list. False without memory. */
+static bool add_child(const struct mr_reduce *reduce, struct mr_reduce_stream *stream, uint32_t node)
+{
+    struct mr_trace *trace = &stream->traces[stream->trace_count - 1];
+    uint32_t first = stream->frames[stream->depth - 1].first_child;
+    uint64_t *last = stream->child_count > first ? &stream->children[stream->child_count - 1] : NULL;
+
+    switch (reduce->config->exactness) {
+    case MR_EXACTNESS_FOLDED:
+        if (!last || mr_child_node(*last) != node)
+            return push_child(stream, node);
+        trace->is_folded = true;
+        return true;
+    case MR_EXACTNESS_EXACT:
+        if (!last || mr_child_node(*last) != node || mr_child_repeat(*last) == UINT32_MAX)
+            return push_child(stream, UINT64_C(1) << 32 | node);
+        *last += UINT64_C(1) << 32;
+        return true;
+    case MR_EXACTNESS_SET:
+        trace->is_folded |= last != NULL;
+        return has_child(stream, first, node) || push_child(stream, node);
+    }
+    return false;
+}
+
+enum mr_status mr_reduce_collect(struct mr_reduce *reduce, struct mr_reduce_stream *stream)
+{
+    const struct mr_trace *trace = &stream->traces[stream->trace_count - 1];
+    uint32_t node, limit = reduce->config->trace_children_max;
+    enum mr_status status = mr_reduce_node(reduce, stream, &node);
+
+    if (status != MR_OK)
+        return status;
+    stream->depth--;
+    if (!stream->is_collecting)
+        return MR_OK;
+    stream->child_count = stream->frames[stream->depth].first_child;
+    if (node == MR_NODE_NONE ||
+        stream->child_count - stream->frames[trace->frame].first_child >= limit) {
+        mr_reduce_stop_collecting(reduce, stream);
+        return MR_OK;
+    }
+    return add_child(reduce, stream, node) ? MR_OK : MR_ENOMEM;
+}
+
+/* The path of an UNKNOWN call whose exit told its site; otherwise that of its frame. */
+static enum mr_status true_path(struct mr_reduce *reduce, struct mr_reduce_stream *stream,
+                                const struct mr_event *event, uint32_t *path)
+{
+    const struct mr_open_call *frame = &stream->frames[stream->depth - 1];
+
+    *path = frame->path;
+    if (!(event->flags & MR_EVENT_UNKNOWN) || event->site == frame->site)
+        return MR_OK;
+    return get_path(reduce, stream, stream->depth - 1, event->flags, event->site, path);
+}
+
+static enum mr_status close_call(struct mr_reduce *reduce, struct mr_reduce_stream *stream,
+                                 const struct mr_event *event)
+{
+    uint32_t path;
+    enum mr_status status;
+
+    MR_ASSERT(stream->depth > 0);
+    if (!mr_reduce_in_window(reduce, event->ns))
+        mr_reduce_enter_window(reduce, event->ns);
+    status = true_path(reduce, stream, event, &path);
+    if (status == MR_OK && path != MR_PATH_NONE)
+        status = count_call(reduce, stream, path, event);
+    if (status != MR_OK)
+        return status;
+    account(reduce, stream, path != MR_PATH_NONE, event->flags);
+    if (!(event->flags & MR_EVENT_OUTER))
+        stream->closed++;
+    if (event->flags & MR_EVENT_ROOT)
+        status = mr_reduce_end_trace(reduce, stream, path, event);
+    else if (stream->is_collecting && !(event->flags & MR_EVENT_OUTER))
+        return mr_reduce_collect(reduce, stream);
+    stream->depth--;
+    return status;
+}
+
+/* The innermost call was a root; from now on it is an outer frame, and its tree none. */
+static enum mr_status learn(struct mr_reduce *reduce, struct mr_reduce_stream *stream)
+{
+    struct mr_open_call *frame = &stream->frames[stream->depth - 1];
+    enum mr_status status;
+    uint32_t path;
+
+    MR_ASSERT(stream->depth > 0 && stream->trace_count == 1);
+    MR_ASSERT(stream->traces[0].frame == stream->depth - 1);
+    status = get_path(reduce, stream, stream->depth - 1, MR_EVENT_OUTER, frame->site, &path);
+    mr_reduce_drop_trace(stream);
+    frame->path = path;
+    frame->flags = MR_EVENT_OUTER;
+    return status;
+}
+
+static enum mr_status count_events(struct mr_reduce_stream *stream, const struct mr_event *event)
+{
+    uint64_t events = event->ns;
+
+    stream->last += events;
+    if (event->flags == 0) {
+        stream->reduced += events;
+        return MR_OK;
+    }
+    MR_ASSERT(event->flags < MR_LOSS_REASON_COUNT);
+    stream->lost[event->flags] += events;
+    stream->lost_sum += events;
+    return MR_OK;
+}
+
+enum mr_status mr_reduce_step(struct mr_reduce *reduce, struct mr_reduce_stream *stream,
+                              const struct mr_event *event)
+{
+    mr_reduce_mark_dirty(reduce, stream);
+    switch (event->kind) {
+    case MR_EVENT_OPEN:
+        return open_call(reduce, stream, event);
+    case MR_EVENT_CLOSE:
+        return close_call(reduce, stream, event);
+    case MR_EVENT_COUNTED:
+        return count_events(stream, event);
+    case MR_EVENT_TRACE_BROKEN:
+        mr_reduce_break_traces(stream);
+        return MR_OK;
+    case MR_EVENT_LEARNED:
+        return learn(reduce, stream);
+    case MR_EVENT_STREAM_END:
+        MR_ASSERT(stream->depth == 0);
+        return MR_OK;
+    default:
+        MR_ASSERT(false); /* reconstruct emits nothing else */
+    }
+    return MR_ESTATE;
+}

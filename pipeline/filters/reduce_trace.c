@@ -1,0 +1,299 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "base/assert.h"
+#include "pipeline/filters/reduce_private.h"
+
+#define SLOTS_FIRST 1024u
+
+static void update_collecting(struct mr_reduce_stream *stream)
+{
+    const struct mr_trace *trace = &stream->traces[stream->trace_count - 1];
+
+    stream->is_collecting = stream->trace_count > 0 && !trace->is_broken && !trace->is_over;
+}
+
+void mr_reduce_begin_trace(struct mr_reduce_stream *stream)
+{
+    MR_ASSERT(stream->trace_count < MR_REDUCE_TRACES_OPEN && stream->depth > 0);
+    stream->traces[stream->trace_count++] =
+        (struct mr_trace){.closed = stream->closed, .frame = stream->depth - 1};
+    stream->is_collecting = true;
+}
+
+void mr_reduce_drop_trace(struct mr_reduce_stream *stream)
+{
+    MR_ASSERT(stream->trace_count > 0);
+    stream->child_count = stream->frames[stream->traces[--stream->trace_count].frame].first_child;
+    if (stream->trace_count == 0)
+        stream->is_collecting = false;
+    else
+        update_collecting(stream);
+}
+
+void mr_reduce_break_traces(struct mr_reduce_stream *stream)
+{
+    if (stream->trace_count == 0)
+        return;
+    for (uint32_t i = 0; i < stream->trace_count; i++)
+        stream->traces[i].is_broken = true;
+    stream->child_count = stream->frames[stream->traces[0].frame].first_child;
+    stream->is_collecting = false;
+}
+
+void mr_reduce_stop_collecting(struct mr_reduce *reduce, struct mr_reduce_stream *stream)
+{
+    struct mr_trace *trace = &stream->traces[stream->trace_count - 1];
+
+    MR_ASSERT(stream->trace_count > 0 && !trace->is_over);
+    mr_counters_add(&reduce->counters, MR_REDUCE_TRACES_TOO_BIG, 1);
+    trace->is_over = true;
+    stream->child_count = stream->frames[trace->frame].first_child;
+    stream->is_collecting = false;
+}
+
+enum mr_status mr_reduce_node(struct mr_reduce *reduce, struct mr_reduce_stream *stream, uint32_t *node)
+{
+    const struct mr_open_call *frame = &stream->frames[stream->depth - 1];
+    uint32_t count = stream->child_count - frame->first_child;
+    enum mr_status status;
+
+    *node = mr_nodes_intern(&reduce->nodes, frame->site, stream->children + frame->first_child, count);
+    if (*node != MR_NODE_NONE)
+        return MR_OK;
+    status = mr_reduce_forget(reduce);
+    if (status != MR_OK || !stream->is_collecting)
+        return status;
+    *node = mr_nodes_intern(&reduce->nodes, frame->site, stream->children + frame->first_child, count);
+    return MR_OK;
+}
+
+static bool add_entry(struct mr_reduce *reduce, uint32_t path)
+{
+    if (reduce->entry_count == reduce->entry_capacity) {
+        uint32_t capacity = reduce->entry_capacity ? 2 * reduce->entry_capacity : 64;
+        struct mr_entry *grown = realloc(reduce->entries, capacity * sizeof(*grown));
+
+        if (!grown)
+            return false;
+        reduce->entries = grown;
+        reduce->entry_capacity = capacity;
+    }
+    reduce->entries[reduce->entry_count++] = (struct mr_entry){.path = path};
+    reduce->paths.nodes[path].entry = reduce->entry_count;
+    return true;
+}
+
+struct mr_entry *mr_reduce_entry(struct mr_reduce *reduce, uint32_t path)
+{
+    MR_ASSERT(reduce->paths.nodes[path].flags & MR_PATH_ROOT);
+    if (reduce->paths.nodes[path].entry == 0 && !add_entry(reduce, path))
+        return NULL;
+    return &reduce->entries[reduce->paths.nodes[path].entry - 1];
+}
+
+static uint32_t shape_hash(uint32_t root, uint32_t node)
+{
+    return (uint32_t)(((uint64_t)root << 32 | node) * UINT64_C(0x9e3779b97f4a7c15) >> 32);
+}
+
+static uint32_t *shape_slot(const struct mr_reduce *reduce, uint32_t root, uint32_t node)
+{
+    uint32_t at = shape_hash(root, node) & reduce->shape_mask;
+
+    while (reduce->shape_slots[at]) {
+        const struct mr_shape *shape = &reduce->shapes[reduce->shape_slots[at] - 1];
+
+        if (shape->root == root && shape->node == node)
+            break;
+        at = (at + 1) & reduce->shape_mask;
+    }
+    return &reduce->shape_slots[at];
+}
+
+static bool grow_shapes(struct mr_reduce *reduce)
+{
+    uint32_t capacity = reduce->shape_capacity ? 2 * reduce->shape_capacity : SLOTS_FIRST / 2;
+    struct mr_shape *shapes = realloc(reduce->shapes, capacity * sizeof(*shapes));
+    uint32_t *slots;
+
+    if (!shapes)
+        return false;
+    reduce->shapes = shapes;
+    slots = calloc(2 * (size_t)capacity, sizeof(*slots));
+    if (!slots)
+        return false;
+    free(reduce->shape_slots);
+    reduce->shape_slots = slots;
+    reduce->shape_mask = 2 * capacity - 1;
+    reduce->shape_capacity = capacity;
+    for (uint32_t i = 0; i < reduce->shape_count; i++)
+        *shape_slot(reduce, shapes[i].root, shapes[i].node) = i + 1;
+    return true;
+}
+
+/* MR_ELIMIT when it is new and the table full. */
+static enum mr_status find_shape(struct mr_reduce *reduce, uint32_t root, uint32_t node,
+                                 struct mr_shape **shape)
+{
+    uint32_t *slot;
+
+    if (reduce->shape_count == reduce->shape_capacity &&
+        reduce->shape_capacity < reduce->config->shapes_max && !grow_shapes(reduce))
+        return MR_ENOMEM;
+    slot = shape_slot(reduce, root, node);
+    if (*slot == 0) {
+        if (reduce->shape_count == reduce->config->shapes_max)
+            return MR_ELIMIT;
+        reduce->shapes[reduce->shape_count++] = (struct mr_shape){.root = root, .node = node};
+        *slot = reduce->shape_count;
+    }
+    *shape = &reduce->shapes[*slot - 1];
+    return MR_OK;
+}
+
+/* The shape of the root on top of the stack. NULL with MR_OK when there is no room for it at all. */
+static enum mr_status get_shape(struct mr_reduce *reduce, struct mr_reduce_stream *stream,
+                                struct mr_shape **shape)
+{
+    const struct mr_open_call *frame = &stream->frames[stream->depth - 1];
+    enum mr_status status = MR_ELIMIT;
+    uint32_t node;
+
+    *shape = NULL;
+    for (int round = 0; round < 2 && status == MR_ELIMIT; round++) {
+        if (round > 0)
+            status = mr_reduce_forget(reduce);
+        else
+            status = MR_OK;
+        if (status == MR_OK && stream->is_collecting)
+            status = mr_reduce_node(reduce, stream, &node);
+        if (status != MR_OK || !stream->is_collecting || node == MR_NODE_NONE)
+            return status;
+        status = find_shape(reduce, frame->path, node, shape);
+    }
+    return status;
+}
+
+static enum mr_status begin_shape(struct mr_reduce *reduce, struct mr_shape *shape)
+{
+    enum mr_status status = MR_OK;
+
+    if (shape->window != 0 && shape->window != reduce->window)
+        status = mr_reduce_shape_row(reduce, shape);
+    if (status != MR_OK || shape->window == reduce->window)
+        return status;
+    *shape = (struct mr_shape){.root = shape->root,
+                               .node = shape->node,
+                               .payload = shape->payload,
+                               .index = shape->index,
+                               .window = reduce->window,
+                               .is_touched = shape->is_touched};
+    if (!shape->is_touched &&
+        !mr_list_push(&reduce->touched_shapes, (uint32_t)(shape - reduce->shapes)))
+        return MR_ENOMEM;
+    shape->is_touched = true;
+    return MR_OK;
+}
+
+/* Begins the window and makes room for the bin. */
+static enum mr_status prepare_shape(struct mr_reduce *reduce, struct mr_shape *shape, uint64_t ns)
+{
+    uint32_t bin = ns ? mr_reduce_bin(reduce, ns) : 0;
+    enum mr_status status = begin_shape(reduce, shape);
+
+    if (status != MR_OK || ns == 0 || mr_bins_has(&shape->bins, bin) ||
+        mr_bins_grow(&shape->bins, &reduce->bins, bin))
+        return status;
+    mr_counters_add(&reduce->counters, MR_REDUCE_EARLY, 1);
+    status = mr_reduce_flush(reduce);
+    if (status == MR_OK)
+        status = begin_shape(reduce, shape);
+    if (status != MR_OK)
+        return status;
+    return mr_bins_grow(&shape->bins, &reduce->bins, bin) ? MR_OK : MR_ENOMEM;
+}
+
+static enum mr_status count_shape(struct mr_reduce *reduce, struct mr_shape *shape, uint64_t ns,
+                                  uint64_t calls, bool is_folded, const struct mr_event *close)
+{
+    bool is_failed = (close->flags & (MR_EVENT_FAILED | MR_EVENT_UNWOUND)) != 0;
+    enum mr_status status = prepare_shape(reduce, shape, ns);
+
+    if (status != MR_OK)
+        return status;
+    mr_times_add(&shape->time, ns, shape->ok + shape->failed == 0);
+    if (shape->ok + shape->failed == 0 || close->ns < shape->first_ns)
+        shape->first_ns = close->ns;
+    if (close->ns > shape->last_ns)
+        shape->last_ns = close->ns;
+    shape->ok += !is_failed;
+    shape->failed += is_failed;
+    shape->calls += calls;
+    shape->folded += is_folded;
+    shape->zeros += ns == 0;
+    if (ns)
+        mr_bins_add(&shape->bins, &reduce->bins, mr_reduce_bin(reduce, ns));
+    return MR_OK;
+}
+
+static enum mr_status count_entry(struct mr_reduce *reduce, uint32_t path, enum mr_coverage coverage,
+                                  uint64_t calls, uint64_t ns)
+{
+    struct mr_entry *entry = mr_reduce_entry(reduce, path);
+
+    if (!entry)
+        return MR_ENOMEM;
+    if (entry->window != 0 && entry->window != reduce->window) {
+        enum mr_status status = mr_reduce_entry_row(reduce, entry);
+
+        if (status != MR_OK)
+            return status;
+    }
+    if (entry->window == 0) {
+        if (!entry->is_touched &&
+            !mr_list_push(&reduce->touched_entries, (uint32_t)(entry - reduce->entries)))
+            return MR_ENOMEM;
+        entry->is_touched = true;
+        entry->window = reduce->window;
+        entry->stats = (struct mr_entry_stats){{0}, {0}, {0}};
+    }
+    entry->stats.traces[coverage]++;
+    entry->stats.calls[coverage] += calls;
+    entry->stats.time_ns[coverage] += ns;
+    return MR_OK;
+}
+
+static bool is_incomplete(const struct mr_trace *trace, const struct mr_event *close)
+{
+    return trace->is_broken || (close->flags & (MR_EVENT_INCOMPLETE | MR_EVENT_UNKNOWN));
+}
+
+enum mr_status mr_reduce_end_trace(struct mr_reduce *reduce, struct mr_reduce_stream *stream,
+                                   uint32_t path, const struct mr_event *close)
+{
+    struct mr_trace trace = stream->traces[stream->trace_count - 1];
+    uint64_t ns = close->ns - stream->frames[trace.frame].enter_ns;
+    uint64_t calls = stream->closed - trace.closed - trace.elsewhere;
+    enum mr_coverage coverage = MR_COVERAGE_PATHS;
+    enum mr_status status = MR_OK;
+    struct mr_shape *shape = NULL;
+
+    MR_ASSERT(stream->trace_count > 0 && trace.frame == stream->depth - 1);
+    if (is_incomplete(&trace, close)) {
+        coverage = MR_COVERAGE_INCOMPLETE;
+    } else if (!trace.is_over) {
+        status = get_shape(reduce, stream, &shape);
+        if (status == MR_ELIMIT)
+            status = MR_OK; /* shapes_max is 0 or filled by nothing: paths only */
+        path = stream->frames[trace.frame].path; /* forgetting gives it a new number */
+        if (status == MR_OK && shape) {
+            coverage = trace.is_folded ? MR_COVERAGE_FOLDED : MR_COVERAGE_WHOLE;
+            status = count_shape(reduce, shape, ns, calls, trace.is_folded, close);
+        }
+    }
+    if (status == MR_OK && path != MR_PATH_NONE)
+        status = count_entry(reduce, path, coverage, calls, ns);
+    mr_reduce_drop_trace(stream);
+    if (stream->trace_count)
+        stream->traces[stream->trace_count - 1].elsewhere += calls + trace.elsewhere;
+    return status;
+}
