@@ -8,6 +8,7 @@
 #include <cmocka.h>
 
 #include "base/clock.h"
+#include "base/compiler.h"
 #include "pipeline/symbols.h"
 
 #include <elf.h>
@@ -59,7 +60,7 @@ static const char cc_source[] =
     "    return shop::sell({3}) > 100;\n"
     "}\n";
 
-static void run(const char *format, ...) __attribute__((format(printf, 1, 2)));
+MR_PRINTF(1, 2) static void run(const char *format, ...);
 static void run(const char *format, ...)
 {
     char command[2048];
