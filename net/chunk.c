@@ -118,20 +118,26 @@ static bool is_well_sized(uint8_t kind, uint8_t words)
     return kind != 0 && (words_of[kind] == 0 || words_of[kind] == words + 1);
 }
 
-/* Sets the times of a record; a sync sets its own. False when a time is out of range. */
-static bool set_time(struct mr_record_reader *reader, struct mr_record *record,
-                     int64_t step)
+/*
+ * Sets the times of a record; a sync sets its own. False when a time is out of range. Events in words are not checked
+ * (mr_record_next_event()): each adds less than 2^31, so that no chunk gets from MR_TICKS_LIMIT to 2^63.
+ */
+static bool set_time(struct mr_record_reader *reader, struct mr_record *record, int64_t step)
 {
-    uint64_t ticks = reader->ticks + (step < 0 ? 0 : (uint64_t)step);
+    bool is_sync = record->kind == MR_RECORD_SYNC;
+    uint64_t to = reader->ticks + (step < 0 ? 0 : (uint64_t)step);
 
     record->is_inversion = step < 0;
-    if (record->kind == MR_RECORD_SYNC) {
-        record->is_inversion = record->payload[0] < reader->ticks;
-        ticks = record->is_inversion ? reader->ticks : record->payload[0];
+    if (is_sync) {
+        to = record->payload[0];
+        record->is_inversion = to < reader->ticks;
     }
-    reader->ticks = ticks;
-    record->ticks = ticks;
-    return ticks < MR_TICKS_LIMIT;
+    if (to >= (is_sync ? MR_TICKS_LIMIT : 2 * MR_TICKS_LIMIT))
+        return false;
+    if (!record->is_inversion)
+        reader->ticks = to;
+    record->ticks = reader->ticks;
+    return true;
 }
 
 static void read_payload(struct mr_record *record, const uint8_t *at)

@@ -1,0 +1,362 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "net/sender.h"
+
+#include "tests/unit/net/hop.h"
+
+static void a_configuration_that_cannot_work_is_refused(void **state)
+{
+    struct mr_test_hop *hop = mr_test_hop_new();
+    struct mr_sender_config good = hop->config;
+
+    (void)state;
+    hop->config.address_count = 0;
+    assert_int_equal(mr_sender_init(&hop->sender, &hop->config), MR_EUSAGE);
+    hop->config = good;
+    hop->config.outbox_size = 2 * MR_WIRE_MAX_FRAME_MIN - 1;
+    assert_int_equal(mr_sender_init(&hop->sender, &hop->config), MR_EUSAGE);
+    hop->config = good;
+    hop->config.max_frame--;
+    assert_int_equal(mr_sender_init(&hop->sender, &hop->config), MR_EUSAGE);
+    hop->config = good;
+    hop->config.hello = NULL;
+    assert_int_equal(mr_sender_init(&hop->sender, &hop->config), MR_EUSAGE);
+    hop->config = good;
+    mr_test_hop_start(hop);
+    mr_test_hop_free(hop);
+}
+
+static void frames_committed_before_the_connection_are_sent(void **state)
+{
+    struct mr_test_hop *hop = mr_test_hop_new();
+    struct mr_frame frame;
+
+    (void)state;
+    mr_test_hop_start(hop);
+    assert_int_equal(mr_test_hop_send(hop, 10, 1), 1);
+    assert_int_equal(mr_test_hop_send(hop, 0, 2), 2);
+    mr_test_hop_open(hop);
+    frame = mr_test_hop_take(hop);
+    assert_int_equal(frame.sequence, 1);
+    assert_int_equal(frame.payload.size, 10);
+    frame = mr_test_hop_take(hop);
+    assert_int_equal(frame.sequence, 2);
+    assert_false(mr_sender_is_drained(&hop->sender));
+    assert_int_equal(mr_conn_ack(&hop->conn, 2, 0), MR_OK);
+    assert_int_equal(mr_sender_poll(&hop->sender, MR_SECOND_NS), MR_OK);
+    assert_true(mr_sender_is_drained(&hop->sender));
+    assert_int_equal(hop->sender.stats.frames_acked, 2);
+    mr_test_hop_free(hop);
+}
+
+static void a_full_outbox_says_no_until_something_is_acknowledged(void **state)
+{
+    struct mr_test_hop *hop = mr_test_hop_new();
+    uint64_t count = 0;
+
+    (void)state;
+    mr_test_hop_start(hop);
+    mr_test_hop_open(hop);
+    while (mr_sender_reserve(&hop->sender, 10000)) {
+        (void)mr_sender_commit(&hop->sender, MR_FRAME_CHUNKS, 0, 10000);
+        count++;
+    }
+    assert_int_equal(count, MR_TEST_OUTBOX_SIZE / (10000 + MR_WIRE_HEADER_SIZE));
+    assert_true(mr_sender_room(&hop->sender) < 10000);
+    assert_null(mr_sender_reserve(&hop->sender, mr_sender_room(&hop->sender) + 1));
+    assert_non_null(mr_sender_reserve(&hop->sender, mr_sender_room(&hop->sender)));
+    for (uint64_t i = 1; i <= count; i++)
+        assert_int_equal(mr_test_hop_take(hop).sequence, i);
+    assert_int_equal(mr_conn_ack(&hop->conn, 3, 0), MR_OK);
+    assert_int_equal(mr_sender_poll(&hop->sender, MR_SECOND_NS), MR_OK);
+    assert_non_null(mr_sender_reserve(&hop->sender, 20000));
+    assert_null(mr_sender_reserve(&hop->sender, 40000));
+    mr_test_hop_free(hop);
+}
+
+static void a_frame_above_max_frame_has_no_room(void **state)
+{
+    struct mr_test_hop *hop = mr_test_hop_new();
+
+    (void)state;
+    mr_test_hop_start(hop);
+    assert_int_equal(mr_sender_room(&hop->sender), MR_WIRE_MAX_FRAME_MIN);
+    assert_null(mr_sender_reserve(&hop->sender, MR_WIRE_MAX_FRAME_MIN + 1));
+    assert_non_null(mr_sender_reserve(&hop->sender, MR_WIRE_MAX_FRAME_MIN));
+    mr_test_hop_free(hop);
+}
+
+static void polling_between_reserve_and_commit_is_allowed(void **state)
+{
+    struct mr_test_hop *hop = mr_test_hop_new();
+    uint8_t *payload;
+
+    (void)state;
+    mr_test_hop_start(hop);
+    mr_test_hop_open(hop);
+    for (uint64_t i = 1; i <= 100; i++) { /* several times around */
+        payload = mr_sender_reserve(&hop->sender, 60000);
+        assert_non_null(payload);
+        memset(payload, (int)i, 60000);
+        if (i > 1) {
+            assert_int_equal(mr_test_hop_take(hop).sequence, i - 1);
+            assert_int_equal(mr_conn_ack(&hop->conn, i - 1, 0), MR_OK);
+            assert_int_equal(mr_sender_poll(&hop->sender, MR_SECOND_NS), MR_OK);
+        }
+        assert_int_equal(mr_sender_commit(&hop->sender, MR_FRAME_CHUNKS, 0, 60000), i);
+    }
+    assert_int_equal(mr_test_hop_take(hop).payload.data[59999], 100);
+    mr_test_hop_free(hop);
+}
+
+static void what_was_not_acknowledged_is_sent_again(void **state)
+{
+    struct mr_test_hop *hop = mr_test_hop_new();
+
+    (void)state;
+    mr_test_hop_start(hop);
+    mr_test_hop_open(hop);
+    for (int i = 1; i <= 5; i++)
+        (void)mr_test_hop_send(hop, 100, (uint8_t)i);
+    for (uint64_t i = 1; i <= 3; i++)
+        assert_int_equal(mr_test_hop_take(hop).sequence, i);
+    mr_test_hop_hang_up(hop);
+    hop->next_sequence = 3; /* frame 3 was read, but not kept */
+    for (int i = 0; i < 100 && hop->sender.state == MR_SENDER_OPEN; i++)
+        (void)mr_sender_poll(&hop->sender, MR_MILLISECOND_NS);
+    assert_int_equal(hop->sender.last_error.status, MR_EIO);
+    mr_test_hop_open(hop);
+    assert_int_equal(hop->sender.oldest_sequence, 3);
+    for (uint64_t i = 3; i <= 5; i++)
+        assert_int_equal(mr_test_hop_take(hop).payload.data[0], i);
+    assert_int_equal(hop->sender.stats.resends, 3);
+    assert_int_equal(hop->sender.stats.connects, 2);
+    mr_test_hop_free(hop);
+}
+
+static void no_more_than_the_credit_is_on_its_way(void **state)
+{
+    struct mr_test_hop *hop = mr_test_hop_new();
+    const uint64_t frame_bytes = 1000 + MR_WIRE_HEADER_SIZE;
+
+    (void)state;
+    hop->credit = 3 * frame_bytes + 10;
+    mr_test_hop_start(hop);
+    mr_test_hop_open(hop);
+    for (int i = 0; i < 10; i++)
+        (void)mr_test_hop_send(hop, 1000, 0);
+    (void)mr_sender_poll(&hop->sender, 0);
+    (void)mr_sender_poll(&hop->sender, 0);
+    assert_int_equal(hop->sender.unacked_bytes, 3 * frame_bytes);
+    for (uint64_t i = 1; i <= 3; i++)
+        assert_int_equal(mr_test_hop_take(hop).sequence, i);
+    assert_int_equal(mr_conn_ack(&hop->conn, 1, 1), MR_OK); /* less than a frame */
+    assert_int_equal(mr_sender_poll(&hop->sender, MR_SECOND_NS), MR_OK);
+    assert_int_equal(hop->sender.unacked_bytes, 2 * frame_bytes);
+    assert_int_equal(mr_conn_ack(&hop->conn, 3, 1), MR_OK); /* one may always go */
+    assert_int_equal(mr_test_hop_take(hop).sequence, 4);
+    assert_int_equal(hop->sender.unacked_bytes, frame_bytes);
+    mr_test_hop_free(hop);
+}
+
+static void a_refused_hello_is_told_and_tried_again_late(void **state)
+{
+    struct mr_test_hop *hop = mr_test_hop_new();
+    enum mr_status status = MR_AGAIN;
+    bool is_refused = false;
+
+    (void)state;
+    hop->config.backoff_max_ns = MR_HOUR_NS;
+    mr_test_hop_start(hop);
+    for (int i = 0; i < 1000 && status != MR_EREFUSED; i++) {
+        status = mr_sender_poll(&hop->sender, MR_MILLISECOND_NS);
+        if (!hop->has_conn && mr_test_hop_accept(hop, 0))
+            continue;
+        if (hop->has_conn && !is_refused && mr_conn_read(&hop->conn) == MR_OK) {
+            mr_conn_refuse(&hop->conn, MR_WIRE_ERROR_TOKEN, "the token is wrong");
+            mr_test_hop_hang_up(hop);
+            is_refused = true;
+        }
+    }
+    assert_int_equal(status, MR_EREFUSED);
+    assert_int_equal(hop->sender.state, MR_SENDER_REFUSED);
+    assert_int_equal(hop->sender.last_error.status, MR_EREFUSED);
+    assert_non_null(strstr(hop->sender.last_error.text, "the token is wrong"));
+    assert_true(hop->sender.retry_at_ns > mr_clock_monotonic_ns() + MR_MINUTE_NS);
+    mr_test_hop_free(hop);
+}
+
+/* Connects, and has the receiver answer HELLO with these bytes. */
+static void answer(struct mr_test_hop *hop, const uint8_t *bytes, size_t size)
+{
+    mr_test_hop_start(hop);
+    for (int i = 0; i < 1000 && hop->sender.stats.failures == 0; i++) {
+        (void)mr_sender_poll(&hop->sender, MR_MILLISECOND_NS);
+        if (!hop->has_conn && mr_test_hop_accept(hop, 0) && size)
+            assert_int_equal(send(hop->conn.fd, bytes, size, MSG_NOSIGNAL), size);
+    }
+    assert_int_equal(hop->sender.stats.failures, 1);
+}
+
+static void a_receiver_of_another_version_is_left(void **state)
+{
+    struct mr_test_hop *hop = mr_test_hop_new();
+    struct mr_test_bytes welcome =
+        mr_test_bytes("4d4c5243 02 02 0000 00000000 00000000 0000000000000000");
+
+    (void)state;
+    hop->config.backoff_min_ns = hop->config.backoff_max_ns = MR_HOUR_NS;
+    answer(hop, welcome.data, welcome.size);
+    assert_non_null(strstr(hop->sender.last_error.text, "version 2"));
+    mr_test_hop_free(hop);
+}
+
+static void a_receiver_that_knows_too_much_is_left(void **state)
+{
+    struct mr_test_hop *hop = mr_test_hop_new();
+    const struct mr_welcome welcome = {1, MR_WIRE_MAX_FRAME_MIN, 2, 0};
+    uint8_t bytes[MR_WIRE_HEADER_SIZE + MR_WELCOME_SIZE];
+
+    (void)state;
+    hop->config.backoff_min_ns = hop->config.backoff_max_ns = MR_HOUR_NS;
+    mr_welcome_put(&welcome, bytes + MR_WIRE_HEADER_SIZE);
+    mr_frame_put_header(MR_FRAME_WELCOME, 0, 0,
+                        mr_span_of(bytes + MR_WIRE_HEADER_SIZE, MR_WELCOME_SIZE), bytes);
+    answer(hop, bytes, sizeof(bytes));
+    assert_non_null(strstr(hop->sender.last_error.text, "never sent"));
+    mr_test_hop_free(hop);
+}
+
+static void a_receiver_that_says_nothing_is_left(void **state)
+{
+    struct mr_test_hop *hop = mr_test_hop_new();
+
+    (void)state;
+    hop->config.silence_ns = 20 * MR_MILLISECOND_NS;
+    hop->config.backoff_min_ns = hop->config.backoff_max_ns = MR_HOUR_NS;
+    answer(hop, NULL, 0);
+    assert_non_null(strstr(hop->sender.last_error.text, "nothing was heard"));
+    mr_test_hop_free(hop);
+}
+
+static void nobody_listening_is_told_and_the_next_address_tried(void **state)
+{
+    struct mr_test_hop *hop = mr_test_hop_new(), *dead = mr_test_hop_new();
+
+    (void)state;
+    assert_int_equal(close(dead->listener), 0);
+    hop->config.addresses[1] = hop->config.addresses[0];
+    hop->config.addresses[0] = dead->config.addresses[0];
+    hop->config.address_count = 2;
+    mr_test_hop_start(hop);
+    mr_test_hop_open(hop);
+    assert_int_equal(hop->sender.stats.failures, 1);
+    assert_non_null(strstr(hop->sender.last_error.text, "nobody listens"));
+    free(dead);
+    mr_test_hop_free(hop);
+}
+
+static void a_silent_sender_beats_its_heart(void **state)
+{
+    struct mr_test_hop *hop = mr_test_hop_new();
+    struct mr_frame frame;
+
+    (void)state;
+    hop->config.heartbeat_ns = 5 * MR_MILLISECOND_NS;
+    mr_test_hop_start(hop);
+    mr_test_hop_open(hop);
+    for (int i = 0; i < 1000 && hop->conn.stats.frames < 4; i++) {
+        (void)mr_sender_poll(&hop->sender, MR_MILLISECOND_NS);
+        assert_int_equal(mr_test_hop_receive(hop, &frame), MR_AGAIN);
+    }
+    assert_true(hop->conn.stats.frames >= 4); /* HELLO and heartbeats */
+    mr_test_hop_free(hop);
+}
+
+static void move_makes_a_sender_say_bye_and_come_again(void **state)
+{
+    struct mr_test_hop *hop = mr_test_hop_new();
+    struct mr_frame frame;
+    enum mr_status status = MR_AGAIN;
+
+    (void)state;
+    mr_test_hop_start(hop);
+    mr_test_hop_open(hop);
+    (void)mr_test_hop_send(hop, 10, 1);
+    assert_int_equal(mr_conn_move(&hop->conn, 1), MR_OK);
+    assert_int_equal(mr_test_hop_take(hop).sequence, 1);
+    for (int i = 0; i < 1000 && status == MR_AGAIN; i++) {
+        (void)mr_sender_poll(&hop->sender, MR_MILLISECOND_NS);
+        status = mr_test_hop_receive(hop, &frame);
+    }
+    assert_int_equal(status, MR_END);
+    assert_int_equal(hop->conn.bye_reason, MR_BYE_MOVING);
+    (void)mr_test_hop_send(hop, 10, 2); /* not sent any more on this connection */
+    (void)mr_sender_poll(&hop->sender, 0);
+    assert_int_equal(mr_conn_ack(&hop->conn, 1, 0), MR_OK);
+    hop->next_sequence = 2;
+    mr_test_hop_hang_up(hop);
+    for (int i = 0; i < 1000 && hop->sender.state == MR_SENDER_OPEN; i++)
+        (void)mr_sender_poll(&hop->sender, MR_MILLISECOND_NS);
+    mr_test_hop_open(hop);
+    assert_int_equal(mr_test_hop_take(hop).sequence, 2);
+    assert_int_equal(hop->sender.stats.moves, 1);
+    assert_int_equal(hop->sender.stats.failures, 0);
+    assert_int_equal(hop->sender.stats.resends, 0);
+    mr_test_hop_free(hop);
+}
+
+static void finish_past_its_deadline_tells_what_is_left(void **state)
+{
+    struct mr_test_hop *hop = mr_test_hop_new();
+
+    (void)state;
+    mr_test_hop_start(hop);
+    mr_test_hop_open(hop);
+    (void)mr_test_hop_send(hop, 10, 1);
+    assert_int_equal(mr_sender_finish(&hop->sender, MR_BYE_DRAINING,
+                                      mr_clock_monotonic_ns() + 20 * MR_MILLISECOND_NS),
+                     MR_ETIMEOUT);
+    assert_false(mr_sender_is_drained(&hop->sender));
+    assert_int_equal(mr_test_hop_take(hop).sequence, 1);
+    assert_int_equal(mr_conn_next(&hop->conn, &(struct mr_frame){0}), MR_END);
+    assert_int_equal(hop->conn.bye_reason, MR_BYE_DRAINING);
+    mr_test_hop_free(hop);
+}
+
+static void an_abandoned_sender_never_connects_again(void **state)
+{
+    struct mr_test_hop *hop = mr_test_hop_new();
+
+    (void)state;
+    mr_test_hop_start(hop);
+    mr_test_hop_open(hop);
+    mr_sender_abandon(&hop->sender);
+    assert_int_equal(hop->sender.fd, -1);
+    assert_int_equal(mr_sender_poll(&hop->sender, 0), MR_AGAIN);
+    assert_int_equal(hop->sender.fd, -1);
+    mr_test_hop_free(hop);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_configuration_that_cannot_work_is_refused),
+        cmocka_unit_test(frames_committed_before_the_connection_are_sent),
+        cmocka_unit_test(a_full_outbox_says_no_until_something_is_acknowledged),
+        cmocka_unit_test(a_frame_above_max_frame_has_no_room),
+        cmocka_unit_test(polling_between_reserve_and_commit_is_allowed),
+        cmocka_unit_test(what_was_not_acknowledged_is_sent_again),
+        cmocka_unit_test(no_more_than_the_credit_is_on_its_way),
+        cmocka_unit_test(a_refused_hello_is_told_and_tried_again_late),
+        cmocka_unit_test(a_receiver_of_another_version_is_left),
+        cmocka_unit_test(a_receiver_that_knows_too_much_is_left),
+        cmocka_unit_test(a_receiver_that_says_nothing_is_left),
+        cmocka_unit_test(nobody_listening_is_told_and_the_next_address_tried),
+        cmocka_unit_test(a_silent_sender_beats_its_heart),
+        cmocka_unit_test(move_makes_a_sender_say_bye_and_come_again),
+        cmocka_unit_test(finish_past_its_deadline_tells_what_is_left),
+        cmocka_unit_test(an_abandoned_sender_never_connects_again),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
