@@ -82,13 +82,6 @@ void mr_sites_free(struct mr_sites *sites)
     free(sites);
 }
 
-static const char *last_part(const char *path)
-{
-    const char *slash = strrchr(path, '/');
-
-    return slash ? slash + 1 : path;
-}
-
 static struct mr_site_module *make_module(struct mr_sites_index *index, const char *path,
                                           struct mr_span build_id)
 {
@@ -101,7 +94,6 @@ static struct mr_site_module *make_module(struct mr_sites_index *index, const ch
     module->build_id.size = build_id.size;
     if (!module->path || !module->build_id.data)
         return NULL;
-    module->name = last_part(module->path);
     return module;
 }
 
@@ -185,7 +177,7 @@ void mr_sites_item(const struct mr_sites *sites, uint32_t number, struct mr_dict
     item->kind = MR_DICT_SITE;
     item->site.id = site->id;
     item->site.type = (enum mr_site_type)site->type;
-    item->site.module = site->module ? site->module->name : site->app;
+    item->site.module = site->module ? site->module->path : site->app;
     item->site.build_id = site->module ? site->module->build_id : mr_span_of(NULL, 0);
     item->site.offset = site->offset;
     item->site.name = number == MR_SITE_UNKNOWN ? "(unknown)" : site->name;

@@ -38,7 +38,7 @@
 #define MR_SITES_TEXT_MAX ((size_t)256 << 20)
 
 struct mr_site_module {
-    const char *path, *name; /* as told by the probe; the part behind the last slash */
+    const char *path;        /* as told by the probe */
     struct mr_span build_id; /* may be empty */
 };
 
@@ -80,7 +80,10 @@ static inline const struct mr_site *mr_sites_at(const struct mr_sites *sites, ui
     return &sites->segments[number / MR_SITES_SEGMENT][number % MR_SITES_SEGMENT];
 }
 
-/* The DICT item that tells a site upward: what is known without reading files. Borrows from the table. */
+/*
+ * The DICT item that tells a site upward: what is known without reading files. `module` of a function is its path, which
+ * the names filter needs. Borrows from the table.
+ */
 void mr_sites_item(const struct mr_sites *sites, uint32_t number, struct mr_dict_item *item);
 
 #endif
