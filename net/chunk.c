@@ -122,7 +122,8 @@ static bool is_well_sized(uint8_t kind, uint8_t words)
  * Sets the times of a record; a sync sets its own. False when a time is out of range. Events in words are not checked
  * (mr_record_next_event()): each adds less than 2^31, so that no chunk gets from MR_TICKS_LIMIT to 2^63.
  */
-static bool set_time(struct mr_record_reader *reader, struct mr_record *record, int64_t step)
+static bool set_time(struct mr_record_reader *reader, struct mr_record *record,
+                     int64_t step)
 {
     bool is_sync = record->kind == MR_RECORD_SYNC;
     uint64_t to = reader->ticks + (step < 0 ? 0 : (uint64_t)step);

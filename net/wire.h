@@ -111,7 +111,8 @@ enum mr_bye_reason { MR_BYE_FINISHED = 0, MR_BYE_MOVING = 1, MR_BYE_DRAINING = 2
 #define MR_WORD_SITE_MASK UINT32_C(0x3fffffff)
 #define MR_WORD_PAYLOAD_MASK (MR_WORD_LAP - 1)
 #define MR_RECORD_COUNTERS_MAX 16
-#define MR_TICKS_LIMIT (UINT64_C(1) << 62) /* times in ticks are below, 48 years at 3 GHz */
+#define MR_TICKS_LIMIT                                                                   \
+    (UINT64_C(1) << 62) /* times in ticks are below, 48 years at 3 GHz */
 
 #define MR_SITE_FIRST_NAMED UINT32_C(0x10000)
 #define MR_SITE_FIRST_MODULE UINT32_C(0x1000000)

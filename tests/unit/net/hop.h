@@ -36,7 +36,8 @@ struct mr_test_hop {
     uint8_t outbox[MR_TEST_OUTBOX_SIZE];
 };
 
-static inline size_t mr_test_hello(void *context, uint64_t oldest, uint8_t *out, size_t capacity)
+static inline size_t mr_test_hello(void *context, uint64_t oldest, uint8_t *out,
+                                   size_t capacity)
 {
     const struct mr_hello hello = {
         .sender = {1, 2}, .role = MR_ROLE_WORKER, .level = 1, .oldest = oldest};
@@ -52,8 +53,8 @@ static inline struct mr_test_hop *mr_test_hop_new(void)
     struct sockaddr_in address = {.sin_family = AF_INET};
 
     assert_non_null(hop);
-    assert_int_equal(
-        mr_listen(&endpoint, false, false, &hop->listener, &hop->port, NULL), MR_OK);
+    assert_int_equal(mr_listen(&endpoint, false, false, &hop->listener, &hop->port, NULL),
+                     MR_OK);
     address.sin_port = htons(hop->port);
     address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
     memcpy(&hop->config.addresses[0].address, &address, sizeof(address));
@@ -105,7 +106,8 @@ static inline bool mr_test_hop_accept(struct mr_test_hop *hop, int timeout_ms)
 }
 
 /* The next frame of the receiver, or the status that says why there is none; HELLO is answered here. */
-static inline enum mr_status mr_test_hop_receive(struct mr_test_hop *hop, struct mr_frame *frame)
+static inline enum mr_status mr_test_hop_receive(struct mr_test_hop *hop,
+                                                 struct mr_frame *frame)
 {
     enum mr_status status = mr_conn_next(&hop->conn, frame);
 
@@ -127,13 +129,15 @@ static inline void mr_test_hop_open(struct mr_test_hop *hop)
 
     for (int i = 0; i < 1000 && hop->sender.state != MR_SENDER_OPEN; i++) {
         (void)mr_sender_poll(&hop->sender, MR_MILLISECOND_NS);
-        if (hop->sender.state != MR_SENDER_OPEN && (hop->has_conn || mr_test_hop_accept(hop, 0)))
+        if (hop->sender.state != MR_SENDER_OPEN &&
+            (hop->has_conn || mr_test_hop_accept(hop, 0)))
             assert_int_equal(mr_test_hop_receive(hop, &frame), MR_AGAIN);
     }
     assert_int_equal(hop->sender.state, MR_SENDER_OPEN);
 }
 
-static inline uint64_t mr_test_hop_send(struct mr_test_hop *hop, size_t size, uint8_t fill)
+static inline uint64_t mr_test_hop_send(struct mr_test_hop *hop, size_t size,
+                                        uint8_t fill)
 {
     uint8_t *payload = mr_sender_reserve(&hop->sender, size);
 

@@ -88,7 +88,7 @@ static void a_header_that_breaks_a_rule_is_refused(void **state)
     assert_int_equal(next_with(8, 0), MR_EFORMAT);  /* stream 0 */
     assert_int_equal(next_with(32, 1), MR_EFORMAT); /* more lost than there were events */
     assert_int_equal(next_with(47, 64), MR_EFORMAT); /* time past 2^62 */
-    assert_int_equal(next_with(48, 2), MR_EFORMAT);   /* records */
+    assert_int_equal(next_with(48, 2), MR_EFORMAT);  /* records */
     assert_int_equal(next_with(48, 0), MR_EFORMAT);
 }
 

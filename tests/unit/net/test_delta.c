@@ -3,7 +3,8 @@
 
 #include "tests/unit/net/net_test.h"
 
-static const struct mr_id a = {UINT64_C(0x0102030405060708), UINT64_C(0x090a0b0c0d0e0f10)};
+static const struct mr_id a = {UINT64_C(0x0102030405060708),
+                               UINT64_C(0x090a0b0c0d0e0f10)};
 #define A "0102030405060708090a0b0c0d0e0f10"
 
 struct writing {
@@ -29,8 +30,10 @@ static void put_names(struct mr_delta_writer *w)
     assert_int_equal(mr_delta_shape(w, 0, 0, a), 0);
 }
 
-#define NAMES                                                                              \
-    "0210" A "0210" A "0310" A "0404 00 00 00 00" "0404 01 00 01 01" "0610" A "0712 00 00" A
+#define NAMES                                                                            \
+    "0210" A "0210" A "0310" A "0404 00 00 00 00"                                        \
+    "0404 01 00 01 01"                                                                   \
+    "0610" A "0712 00 00" A
 
 static void assert_payload(struct writing *writing, const char *hex)
 {
@@ -52,8 +55,12 @@ static void head_and_names_have_their_bytes(void **state)
 
 static void path_stats_have_their_bytes(void **state)
 {
-    struct mr_path_stats stats = {.ok = 2, .failed = 1, .incomplete = 1, .self = {10, 3, 7},
-                                  .total = {20, 4, 8}, .histogram = MR_HISTOGRAM_EMPTY};
+    struct mr_path_stats stats = {.ok = 2,
+                                  .failed = 1,
+                                  .incomplete = 1,
+                                  .self = {10, 3, 7},
+                                  .total = {20, 4, 8},
+                                  .histogram = MR_HISTOGRAM_EMPTY};
     struct writing writing;
 
     (void)state;
@@ -61,14 +68,20 @@ static void path_stats_have_their_bytes(void **state)
     start(&writing);
     put_names(&writing.w);
     mr_delta_path_stat(&writing.w, 1, 100, &stats);
-    assert_payload(&writing, NAMES "0511 01 64 02 01 01 0a 03 07 14 04 08 00 0a be01 01 03");
+    assert_payload(&writing,
+                   NAMES "0511 01 64 02 01 01 0a 03 07 14 04 08 00 0a be01 01 03");
     mr_histogram_fini(&stats.histogram);
 }
 
 static void shape_stats_have_their_bytes(void **state)
 {
-    struct mr_shape_stats stats = {.ok = 1, .calls = 5, .folded = 1, .first_ns = 10, .last_ns = 11,
-                                   .time = {7, 7, 7}, .histogram = MR_HISTOGRAM_EMPTY};
+    struct mr_shape_stats stats = {.ok = 1,
+                                   .calls = 5,
+                                   .folded = 1,
+                                   .first_ns = 10,
+                                   .last_ns = 11,
+                                   .time = {7, 7, 7},
+                                   .histogram = MR_HISTOGRAM_EMPTY};
     struct writing writing;
 
     (void)state;
@@ -82,7 +95,10 @@ static void the_small_items_have_their_bytes(void **state)
 {
     const struct mr_entry_stats entry = {{1, 2, 3, 4}, {5, 6, 7, 8}, {9, 10, 11, 300}};
     const struct mr_ledger_entry ledger = {
-        .last = 10, .reduced = 8, .held = -1, .lost = {[MR_LOSS_RING_FULL] = 2, [MR_LOSS_EXIT] = 1}};
+        .last = 10,
+        .reduced = 8,
+        .held = -1,
+        .lost = {[MR_LOSS_RING_FULL] = 2, [MR_LOSS_EXIT] = 1}};
     struct writing writing;
 
     (void)state;
@@ -99,8 +115,8 @@ static void the_small_items_have_their_bytes(void **state)
 
 static void an_item_longer_than_127_bytes_is_moved_for_its_size(void **state)
 {
-    struct mr_path_stats stats = {.ok = 2, .self = {2, 1, 1}, .total = {3, 1, 2},
-                                  .histogram = MR_HISTOGRAM_EMPTY};
+    struct mr_path_stats stats = {
+        .ok = 2, .self = {2, 1, 1}, .total = {3, 1, 2}, .histogram = MR_HISTOGRAM_EMPTY};
     struct writing writing;
     struct mr_delta_reader reader;
     struct mr_delta_item item;
@@ -139,7 +155,8 @@ static void items_come_back_with_their_numbers(void **state)
     assert_int_equal(item.index, 1);
     assert_int_equal(mr_delta_next(&reader, &item), MR_OK);
     assert_int_equal(mr_delta_next(&reader, &item), MR_OK);
-    assert_true(item.tag == MR_DELTA_PATH && item.parent == MR_DELTA_NONE && item.scope == 0);
+    assert_true(item.tag == MR_DELTA_PATH && item.parent == MR_DELTA_NONE &&
+                item.scope == 0);
     assert_int_equal(mr_delta_next(&reader, &item), MR_OK);
     assert_true(item.index == 1 && item.parent == 0 && item.site == 1);
     assert_int_equal(item.flags, MR_DELTA_PATH_OUTER);
@@ -201,7 +218,8 @@ static void unknown_tags_are_counted_and_more_fields_are_ignored(void **state)
     uint64_t unknown;
 
     (void)state;
-    assert_int_equal(read_after_names("63 02 0102 0c00 0b05 00 01 01 ffff", &unknown), MR_END);
+    assert_int_equal(read_after_names("63 02 0102 0c00 0b05 00 01 01 ffff", &unknown),
+                     MR_END);
     assert_int_equal(unknown, 2);
 }
 
@@ -210,28 +228,31 @@ static void items_that_break_a_rule_are_refused(void **state)
     (void)state;
     check("", MR_END);
     check("0b", MR_EFORMAT);
-    check("0b 04 00 01 01", MR_EFORMAT);          /* longer than what is there */
-    check("0b 02 00 01 01", MR_EFORMAT);          /* fields cut */
-    check("0b 03 02 01 01", MR_EFORMAT);          /* path that did not come before */
+    check("0b 04 00 01 01", MR_EFORMAT); /* longer than what is there */
+    check("0b 02 00 01 01", MR_EFORMAT); /* fields cut */
+    check("0b 03 02 01 01", MR_EFORMAT); /* path that did not come before */
     check("0b 03 01 01 01", MR_END);
-    check("04 04 03 00 00 00", MR_EFORMAT);       /* parent */
-    check("04 04 00 01 00 00", MR_EFORMAT);       /* scope */
-    check("04 04 01 09 00 00", MR_END);           /* not read below a parent */
-    check("04 04 00 00 02 00", MR_EFORMAT);       /* site */
-    check("07 12 01 00" A, MR_EFORMAT);           /* scope */
-    check("07 12 00 02" A, MR_EFORMAT);           /* path */
+    check("04 04 03 00 00 00", MR_EFORMAT); /* parent */
+    check("04 04 00 01 00 00", MR_EFORMAT); /* scope */
+    check("04 04 01 09 00 00", MR_END);     /* not read below a parent */
+    check("04 04 00 00 02 00", MR_EFORMAT); /* site */
+    check("07 12 01 00" A, MR_EFORMAT);     /* scope */
+    check("07 12 00 02" A, MR_EFORMAT);     /* path */
     check("02 0f 0102030405060708090a0b0c0d0e0f", MR_EFORMAT);
-    check("0a 08 01 01 0a 08 00 00 0000", MR_EFORMAT); /* source */
-    check("0a 08 00 01 0a 08 00 01 0001", MR_EFORMAT); /* reason 0 */
-    check("0a 08 00 01 0a 08 00 01 0a01", MR_EFORMAT); /* reason 10 */
+    check("0a 08 01 01 0a 08 00 00 0000", MR_EFORMAT);      /* source */
+    check("0a 08 00 01 0a 08 00 01 0001", MR_EFORMAT);      /* reason 0 */
+    check("0a 08 00 01 0a 08 00 01 0a01", MR_EFORMAT);      /* reason 10 */
     check("0a 0a 00 01 0a 08 00 02 0101 0101", MR_EFORMAT); /* a reason twice */
-    check("0e 03 05 6162", MR_EFORMAT);           /* name cut */
-    check("0e 04 02 6100 01", MR_EFORMAT);        /* zero byte in it */
-    check("0e 02 40 00", MR_EFORMAT);             /* too long */
-    check("05 0f 00 64 01 00 00 02 03 01 02 02 02 00 00 00 00", MR_EFORMAT); /* min > max */
-    check("05 0f 00 64 01 00 00 02 02 02 01 02 02 00 00 00 00", MR_EFORMAT); /* max > sum */
+    check("0e 03 05 6162", MR_EFORMAT);                     /* name cut */
+    check("0e 04 02 6100 01", MR_EFORMAT);                  /* zero byte in it */
+    check("0e 02 40 00", MR_EFORMAT);                       /* too long */
+    check("05 0f 00 64 01 00 00 02 03 01 02 02 02 00 00 00 00",
+          MR_EFORMAT); /* min > max */
+    check("05 0f 00 64 01 00 00 02 02 02 01 02 02 00 00 00 00",
+          MR_EFORMAT); /* max > sum */
     check("05 0f 00 64 01 00 00 02 02 02 02 02 02 00 00 00 00", MR_END);
-    check("05 0f 00 64 01 00 00 02 02 02 02 02 02 00 0a 00 00", MR_EFORMAT); /* histogram */
+    check("05 0f 00 64 01 00 00 02 02 02 02 02 02 00 0a 00 00",
+          MR_EFORMAT); /* histogram */
 }
 
 static void times_keep_sum_least_and_greatest(void **state)
@@ -257,7 +278,8 @@ static struct mr_path_stats random_path_stats(struct mr_test_random *random)
     uint64_t calls = mr_test_random_below(random, 5);
 
     for (uint64_t i = 0; i < calls; i++) {
-        uint64_t ns = mr_test_random_next(random) >> mr_test_random_below(random, 50) >> 8;
+        uint64_t ns =
+            mr_test_random_next(random) >> mr_test_random_below(random, 50) >> 8;
 
         mr_times_add(&stats.total, ns, i == 0);
         mr_times_add(&stats.self, ns / 2, i == 0);
@@ -290,9 +312,11 @@ static void stats_merge_to_the_same_bytes_in_either_order(void **state)
         for (int s = 0; s < 2; s++) {
             sums[s] = (struct mr_path_stats){.histogram = MR_HISTOGRAM_EMPTY};
             for (int i = 0; i < 4; i++)
-                assert_int_equal(mr_path_stats_merge(&sums[s], &parts[s ? 3 - i : i]), MR_OK);
+                assert_int_equal(mr_path_stats_merge(&sums[s], &parts[s ? 3 - i : i]),
+                                 MR_OK);
         }
-        assert_true(mr_span_equal(put_one(&writings[0], &sums[0]), put_one(&writings[1], &sums[1])));
+        assert_true(mr_span_equal(put_one(&writings[0], &sums[0]),
+                                  put_one(&writings[1], &sums[1])));
         for (int i = 0; i < 4; i++)
             mr_histogram_fini(&parts[i].histogram);
         for (int s = 0; s < 2; s++) {
@@ -305,19 +329,30 @@ static void stats_merge_to_the_same_bytes_in_either_order(void **state)
 static void shape_entry_and_ledger_stats_add_up(void **state)
 {
     struct mr_shape_stats shape = {.histogram = MR_HISTOGRAM_EMPTY};
-    const struct mr_shape_stats one = {.ok = 1, .calls = 2, .folded = 1, .first_ns = 50, .last_ns = 60,
-                                       .time = {4, 4, 4}, .histogram = MR_HISTOGRAM_EMPTY};
-    const struct mr_shape_stats two = {.failed = 1, .calls = 2, .first_ns = 40, .last_ns = 45,
-                                       .time = {3, 3, 3}, .histogram = MR_HISTOGRAM_EMPTY};
+    const struct mr_shape_stats one = {.ok = 1,
+                                       .calls = 2,
+                                       .folded = 1,
+                                       .first_ns = 50,
+                                       .last_ns = 60,
+                                       .time = {4, 4, 4},
+                                       .histogram = MR_HISTOGRAM_EMPTY};
+    const struct mr_shape_stats two = {.failed = 1,
+                                       .calls = 2,
+                                       .first_ns = 40,
+                                       .last_ns = 45,
+                                       .time = {3, 3, 3},
+                                       .histogram = MR_HISTOGRAM_EMPTY};
     struct mr_entry_stats entry = {{1}, {2}, {3}};
     struct mr_ledger_entry ledger = {.last = 5, .reduced = 2, .held = 3};
-    const struct mr_ledger_entry more = {.last = 7, .reduced = 3, .held = -1, .lost = {[1] = 2}};
+    const struct mr_ledger_entry more = {
+        .last = 7, .reduced = 3, .held = -1, .lost = {[1] = 2}};
 
     (void)state;
     assert_int_equal(mr_shape_stats_merge(&shape, &one), MR_OK);
     assert_int_equal(mr_shape_stats_merge(&shape, &two), MR_OK);
     assert_true(shape.first_ns == 40 && shape.last_ns == 60 && shape.time.min == 3);
-    assert_true(shape.ok == 1 && shape.failed == 1 && shape.calls == 4 && shape.folded == 1);
+    assert_true(shape.ok == 1 && shape.failed == 1 && shape.calls == 4 &&
+                shape.folded == 1);
     mr_entry_stats_merge(&entry, &entry);
     assert_true(entry.traces[0] == 2 && entry.calls[0] == 4 && entry.time_ns[0] == 6);
     mr_ledger_entry_merge(&ledger, &more);

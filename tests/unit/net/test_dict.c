@@ -16,32 +16,65 @@ struct sample {
 /* One of each kind; the bytes are those of the item in an array of one. */
 static const struct sample samples[] = {
     {{.kind = MR_DICT_MODULE,
-      .module = {2, 0, 0x1000000, 4096, 1, 0x400000, 0x1000, {(const uint8_t *)"\xab\xcd", 2}, "/a"}},
+      .module = {2,
+                 0,
+                 0x1000000,
+                 4096,
+                 1,
+                 0x400000,
+                 0x1000,
+                 {(const uint8_t *)"\xab\xcd", 2},
+                 "/a"}},
      "9a 01 02 00 ce01000000 ce00400000 cd1000 cd1000 c402abcd a22f61 01"},
     {{.kind = MR_DICT_MODULE_GONE, .module_gone = {3, 1}}, "93 02 03 01"},
     {{.kind = MR_DICT_NAMED_SITE, .named_site = {0x10000, 12, 3, "span", "f.c"}},
      "96 03 ce00010000 a47370616e a3662e63 0c 03"},
-    {{.kind = MR_DICT_STREAM, .stream = {1, 4711, 0, 1, "io"}}, "96 04 01 cd1267 a2696f 00 01"},
-    {{.kind = MR_DICT_LABEL_KEY, .label_key = {1, 2, "user", ""}}, "94 05 01 a475736572 02"},
-    {{.kind = MR_DICT_COUNTER, .counter = {1, 0, "cycles", "1"}}, "95 06 01 a66379636c6573 a131 00"},
+    {{.kind = MR_DICT_STREAM, .stream = {1, 4711, 0, 1, "io"}},
+     "96 04 01 cd1267 a2696f 00 01"},
+    {{.kind = MR_DICT_LABEL_KEY, .label_key = {1, 2, "user", ""}},
+     "94 05 01 a475736572 02"},
+    {{.kind = MR_DICT_COUNTER, .counter = {1, 0, "cycles", "1"}},
+     "95 06 01 a66379636c6573 a131 00"},
     {{.kind = MR_DICT_SYNC, .sync = {1, 1000, 300}}, "94 07 01 cd03e8 cd012c"},
     {{.kind = MR_DICT_STRING, .string = {5, "text"}}, "93 08 05 a474657874"},
     {{.kind = MR_DICT_SOURCE_LOSS, .source_loss = {4, 100}}, "93 09 04 64"},
     {{.kind = MR_DICT_SITE,
-      .site = {{1, 2}, MR_SITE_FUNCTION, "app", {(const uint8_t *)"\xab", 1}, 64, "main", "m.c", 7,
+      .site = {{1, 2},
+               MR_SITE_FUNCTION,
+               "app",
+               {(const uint8_t *)"\xab", 1},
+               64,
+               "main",
+               "m.c",
+               7,
                MR_QUALITY_DEBUG}},
-     "9a 10 c41000000000000000010000000000000002 00 a3617070 c401ab 40 a46d61696e a36d2e63 07 02"},
+     "9a 10 c41000000000000000010000000000000002 00 a3617070 c401ab 40 a46d61696e "
+     "a36d2e63 07 02"},
     {{.kind = MR_DICT_SCOPE, .scope = {{1, 2}, "shop", "1", ""}},
      "95 11 c41000000000000000010000000000000002 a473686f70 a131 a0"},
     {{.kind = MR_DICT_SOURCE,
-      .source = {{1, 2}, {3, 4}, {5, 6}, "h", "a", "v", "e", 9, 10, 11, MR_CLOCK_MONOTONIC,
-                 MR_SOURCE_DIED, MR_POLICY_OVERWRITE}},
+      .source = {{1, 2},
+                 {3, 4},
+                 {5, 6},
+                 "h",
+                 "a",
+                 "v",
+                 "e",
+                 9,
+                 10,
+                 11,
+                 MR_CLOCK_MONOTONIC,
+                 MR_SOURCE_DIED,
+                 MR_POLICY_OVERWRITE}},
      "9e 12 c41000000000000000010000000000000002 c41000000000000000030000000000000004"
      "a168 09 a161 a176 a165 0a 02 c41000000000000000050000000000000006 02 0b 02"},
     {{.kind = MR_DICT_OUTER, .outer = {{1, 2}, {3, 4}, 2}},
-     "94 13 c41000000000000000010000000000000002 c41000000000000000030000000000000004 02"},
+     "94 13 c41000000000000000010000000000000002 c41000000000000000030000000000000004 "
+     "02"},
     {{.kind = MR_DICT_NODE,
-      .node = {{1, 2}, {3, 4}, MR_EXACTNESS_EXACT,
+      .node = {{1, 2},
+               {3, 4},
+               MR_EXACTNESS_EXACT,
                {(const uint8_t *)"0123456789abcdef\x05", 17}}},
      "95 14 c41000000000000000010000000000000002 c41000000000000000030000000000000004 01"
      "c411 30313233343536373839616263646566 05"},
@@ -138,7 +171,8 @@ static void a_full_writer_says_so_and_keeps_what_it_has(void **state)
         count++;
     assert_int_equal(count, (sizeof(bytes) - 5) / 8);
     assert_int_equal(
-        mr_dict_open(&reader, mr_span_of(bytes, mr_dict_writer_finish(&writer)), NULL), MR_OK);
+        mr_dict_open(&reader, mr_span_of(bytes, mr_dict_writer_finish(&writer)), NULL),
+        MR_OK);
     while (mr_dict_next(&reader, &item, NULL) == MR_OK)
         count--;
     assert_int_equal(count, 0);
@@ -188,27 +222,29 @@ static void items_that_break_a_rule_are_refused(void **state)
     check("90", MR_END);
     check("91 93 02 03 01", MR_END);
     check("", MR_EFORMAT);
-    check("80", MR_EFORMAT);                       /* no array */
-    check("91 93 02 03 01 00", MR_EFORMAT);        /* a byte too many */
-    check("92 93 02 03 01", MR_EFORMAT);           /* an item too few */
-    check("91 02", MR_EFORMAT);                    /* item is no array */
-    check("91 90", MR_EFORMAT);                    /* without a kind */
-    check("91 92 a0 01", MR_EFORMAT);              /* kind is no number */
-    check("91 92 02 03", MR_EFORMAT);              /* too few elements */
-    check("91 93 02 a0 01", MR_EFORMAT);           /* wrong type */
+    check("80", MR_EFORMAT);                             /* no array */
+    check("91 93 02 03 01 00", MR_EFORMAT);              /* a byte too many */
+    check("92 93 02 03 01", MR_EFORMAT);                 /* an item too few */
+    check("91 02", MR_EFORMAT);                          /* item is no array */
+    check("91 90", MR_EFORMAT);                          /* without a kind */
+    check("91 92 a0 01", MR_EFORMAT);                    /* kind is no number */
+    check("91 92 02 03", MR_EFORMAT);                    /* too few elements */
+    check("91 93 02 a0 01", MR_EFORMAT);                 /* wrong type */
     check("91 93 02 cf0000000100000000 01", MR_EFORMAT); /* more than 32 bits */
-    check("91 93 08 01 a3610062", MR_EFORMAT);     /* zero byte in a text */
+    check("91 93 08 01 a3610062", MR_EFORMAT);           /* zero byte in a text */
     check("91 94 05 01 a475736572 02", MR_END);
-    check("91 96 04 00 01 a0 00 00", MR_EFORMAT);  /* stream 0 */
-    check("91 93 09 00 64", MR_EFORMAT);           /* reasons are 1 to 9 */
+    check("91 96 04 00 01 a0 00 00", MR_EFORMAT); /* stream 0 */
+    check("91 93 09 00 64", MR_EFORMAT);          /* reasons are 1 to 9 */
     check("91 93 09 0a 64", MR_EFORMAT);
-    check("91 96 03 cdffff a0 a0 00 00", MR_EFORMAT); /* no named site */
+    check("91 96 03 cdffff a0 a0 00 00", MR_EFORMAT);  /* no named site */
     check("91 94 13 c403616263 " A " 02", MR_EFORMAT); /* id of 3 bytes */
-    check("91 95 14 " A B " 03 c400", MR_EFORMAT); /* exactness */
+    check("91 95 14 " A B " 03 c400", MR_EFORMAT);     /* exactness */
     check("91 95 14 " A B " 00 c400", MR_END);
     check("91 95 14 " A B " 00 c40130", MR_EFORMAT); /* no child list */
-    check("91 9a 01 00 00 ce00ffffff 00 01 00 c400 a0 00", MR_EFORMAT); /* no site of a module */
-    check("91 9a 01 00 00 ce3fffffff 00 02 00 c400 a0 00", MR_EFORMAT); /* past the last site */
+    check("91 9a 01 00 00 ce00ffffff 00 01 00 c400 a0 00",
+          MR_EFORMAT); /* no site of a module */
+    check("91 9a 01 00 00 ce3fffffff 00 02 00 c400 a0 00",
+          MR_EFORMAT); /* past the last site */
     check("91 9a 01 00 00 ce3fffffff 00 01 00 c400 a0 00", MR_END);
 }
 
@@ -233,7 +269,8 @@ static void a_payload_that_is_cut_anywhere_is_refused(void **state)
         size_t size = write_one(&samples[i].item, bytes, sizeof(bytes));
 
         for (size_t cut = 0; cut < size; cut++)
-            assert_int_equal(mr_dict_open(&reader, mr_span_of(bytes, cut), NULL), MR_EFORMAT);
+            assert_int_equal(mr_dict_open(&reader, mr_span_of(bytes, cut), NULL),
+                             MR_EFORMAT);
     }
 }
 

@@ -11,8 +11,8 @@ static void endpoints_are_a_list_with_commas(void **state)
     struct mr_endpoints endpoints;
 
     (void)state;
-    assert_int_equal(mr_endpoints_parse("tcp://127.0.0.1:4400,web1:1,tcp://[::1]:65535", &endpoints,
-                                        NULL),
+    assert_int_equal(mr_endpoints_parse("tcp://127.0.0.1:4400,web1:1,tcp://[::1]:65535",
+                                        &endpoints, NULL),
                      MR_OK);
     assert_int_equal(endpoints.count, 3);
     assert_string_equal(endpoints.items[0].host, "127.0.0.1");
@@ -24,10 +24,23 @@ static void endpoints_are_a_list_with_commas(void **state)
 
 static void a_bad_endpoint_is_named(void **state)
 {
-    static const char *const bad[] = {
-        "", "host", "tcp://", "tcp://host", "tcp://host:", "tcp://:80", "host:65536", "host:8x",
-        "host:80,", ",host:80", "::1:80", "http://host:80", "tcp://[]:80", "ho st:80", "a@b:80",
-        "host:000080", "tcp://host:80/path"};
+    static const char *const bad[] = {"",
+                                      "host",
+                                      "tcp://",
+                                      "tcp://host",
+                                      "tcp://host:",
+                                      "tcp://:80",
+                                      "host:65536",
+                                      "host:8x",
+                                      "host:80,",
+                                      ",host:80",
+                                      "::1:80",
+                                      "http://host:80",
+                                      "tcp://[]:80",
+                                      "ho st:80",
+                                      "a@b:80",
+                                      "host:000080",
+                                      "tcp://host:80/path"};
     char list[200] = "h:1";
     struct mr_endpoints endpoints;
 
@@ -66,7 +79,8 @@ static void addresses_need_no_resolver_and_names_do(void **state)
     uint32_t count;
 
     (void)state;
-    assert_int_equal(mr_endpoints_parse("127.0.0.1:4400,[::1]:1", &endpoints, NULL), MR_OK);
+    assert_int_equal(mr_endpoints_parse("127.0.0.1:4400,[::1]:1", &endpoints, NULL),
+                     MR_OK);
     assert_int_equal(mr_endpoints_numeric(&endpoints, addresses, &count, &error), MR_OK);
     assert_int_equal(count, 2);
     memcpy(&v4, &addresses[0].address, sizeof(v4));
@@ -74,7 +88,8 @@ static void addresses_need_no_resolver_and_names_do(void **state)
     assert_int_equal(addresses[1].address.ss_family, AF_INET6);
     assert_int_equal(addresses[1].size, sizeof(struct sockaddr_in6));
     assert_int_equal(mr_endpoints_parse("localhost:1", &endpoints, NULL), MR_OK);
-    assert_int_equal(mr_endpoints_numeric(&endpoints, addresses, &count, &error), MR_EUSAGE);
+    assert_int_equal(mr_endpoints_numeric(&endpoints, addresses, &count, &error),
+                     MR_EUSAGE);
     assert_non_null(strstr(error.text, "localhost"));
     assert_int_equal(mr_endpoints_resolve(&endpoints, addresses, &count, NULL), MR_OK);
     assert_true(count >= 1);
@@ -88,13 +103,16 @@ static void a_name_that_does_not_resolve_is_not_found(void **state)
     uint32_t count;
 
     (void)state;
-    assert_int_equal(mr_endpoints_parse("no-such-host.invalid:1", &endpoints, NULL), MR_OK);
-    assert_int_equal(mr_endpoints_resolve(&endpoints, addresses, &count, &error), MR_ENOTFOUND);
+    assert_int_equal(mr_endpoints_parse("no-such-host.invalid:1", &endpoints, NULL),
+                     MR_OK);
+    assert_int_equal(mr_endpoints_resolve(&endpoints, addresses, &count, &error),
+                     MR_ENOTFOUND);
     assert_non_null(strstr(error.text, "no-such-host.invalid"));
 }
 
-static enum mr_status listen_on(const char *host, const char *port, bool has_token, bool insecure,
-                                int *fd, uint16_t *bound, struct mr_error *error)
+static enum mr_status listen_on(const char *host, const char *port, bool has_token,
+                                bool insecure, int *fd, uint16_t *bound,
+                                struct mr_error *error)
 {
     struct mr_endpoint endpoint;
 
@@ -111,10 +129,12 @@ static void a_port_that_is_in_use_is_told_with_the_way_out(void **state)
     uint16_t bound, other;
 
     (void)state;
-    assert_int_equal(listen_on("127.0.0.1", "0", false, false, &first, &bound, NULL), MR_OK);
+    assert_int_equal(listen_on("127.0.0.1", "0", false, false, &first, &bound, NULL),
+                     MR_OK);
     assert_int_not_equal(bound, 0);
     (void)snprintf(port, sizeof(port), "%u", bound);
-    assert_int_equal(listen_on("127.0.0.1", port, false, false, &second, &other, &error), MR_EADDR);
+    assert_int_equal(listen_on("127.0.0.1", port, false, false, &second, &other, &error),
+                     MR_EADDR);
     assert_int_equal(second, -1);
     assert_non_null(strstr(error.text, "--listen"));
     assert_int_equal(close(first), 0);
@@ -127,7 +147,8 @@ static void listening_outside_loopback_needs_a_token_or_insecure(void **state)
     uint16_t port;
 
     (void)state;
-    assert_int_equal(listen_on("0.0.0.0", "0", false, false, &fd, &port, &error), MR_EUSAGE);
+    assert_int_equal(listen_on("0.0.0.0", "0", false, false, &fd, &port, &error),
+                     MR_EUSAGE);
     assert_int_equal(fd, -1);
     assert_non_null(strstr(error.text, "--insecure"));
     assert_int_equal(listen_on("0.0.0.0", "0", true, false, &fd, &port, NULL), MR_OK);
@@ -136,7 +157,8 @@ static void listening_outside_loopback_needs_a_token_or_insecure(void **state)
     assert_int_equal(close(fd), 0);
     assert_int_equal(listen_on("127.9.9.9", "0", false, false, &fd, &port, NULL), MR_OK);
     assert_int_equal(close(fd), 0);
-    assert_int_equal(listen_on("::ffff:10.0.0.1", "0", false, false, &fd, &port, NULL), MR_EUSAGE);
+    assert_int_equal(listen_on("::ffff:10.0.0.1", "0", false, false, &fd, &port, NULL),
+                     MR_EUSAGE);
 }
 
 int main(void)

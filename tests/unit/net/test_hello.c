@@ -6,7 +6,8 @@
 #include "net/frame.h"
 #include "tests/unit/net/net_test.h"
 
-static const struct mr_id sender = {UINT64_C(0x0001020304050607), UINT64_C(0x08090a0b0c0d0e0f)};
+static const struct mr_id sender = {UINT64_C(0x0001020304050607),
+                                    UINT64_C(0x08090a0b0c0d0e0f)};
 
 static const struct mr_hello probe = {
     .sender = {UINT64_C(0x0001020304050607), UINT64_C(0x08090a0b0c0d0e0f)},
@@ -63,7 +64,8 @@ static void a_worker_says_hello(void **state)
     mr_hello_free(&message);
 }
 
-static void assert_same_source(const struct mr_source_info *x, const struct mr_source_info *y)
+static void assert_same_source(const struct mr_source_info *x,
+                               const struct mr_source_info *y)
 {
     assert_string_equal(x->host, y->host);
     assert_string_equal(x->app, y->app);
@@ -91,16 +93,18 @@ static void a_probe_says_what_its_source_is(void **state)
     size_t size = mr_hello_put(&probe, bytes, sizeof(bytes));
 
     (void)state;
-    assert_hex(mr_span_of(bytes, size),
-               "85 a6 73656e646572 c410 000102030405060708090a0b0c0d0e0f"
-               "a4 726f6c65 a5 70726f6265  a5 6c6576656c 00  a6 6f6c64657374 01"
-               "a6 736f75726365 89"
-               "a4 686f7374 a4 77656231  a3 706964 cd1267  a3 617070 a4 73686f70"
-               "a7 76657273696f6e a3 312e32  a3 657865 a9 2f62696e2f73686f70"
-               "a8 73746172745f6e73 cf 17979cfe362a0000"
-               "a5 636c6f636b 85 a4 6b696e64 a3 747363 a4 6d756c74 ce55555555"
-               "a5 7368696674 20 a5 7469636b73 cd03e8 ab 7265616c74696d655f6e73 cf17979cfe362a0001"
-               "a6 706f6c696379 a5 626c6f636b  aa 61747472696275746573 81 a4 7a6f6e65 a1 61");
+    assert_hex(
+        mr_span_of(bytes, size),
+        "85 a6 73656e646572 c410 000102030405060708090a0b0c0d0e0f"
+        "a4 726f6c65 a5 70726f6265  a5 6c6576656c 00  a6 6f6c64657374 01"
+        "a6 736f75726365 89"
+        "a4 686f7374 a4 77656231  a3 706964 cd1267  a3 617070 a4 73686f70"
+        "a7 76657273696f6e a3 312e32  a3 657865 a9 2f62696e2f73686f70"
+        "a8 73746172745f6e73 cf 17979cfe362a0000"
+        "a5 636c6f636b 85 a4 6b696e64 a3 747363 a4 6d756c74 ce55555555"
+        "a5 7368696674 20 a5 7469636b73 cd03e8 ab 7265616c74696d655f6e73 "
+        "cf17979cfe362a0001"
+        "a6 706f6c696379 a5 626c6f636b  aa 61747472696275746573 81 a4 7a6f6e65 a1 61");
     message = read_back(bytes, size);
     assert_same_source(&message.hello.source, &probe.source);
     mr_hello_free(&message);
@@ -144,8 +148,10 @@ static void a_hello_that_is_cut_or_too_long_is_refused(void **state)
 
     (void)state;
     for (size_t cut = 0; cut < size; cut++)
-        assert_int_equal(mr_hello_get(mr_span_of(bytes, cut), &message, NULL), MR_EFORMAT);
-    assert_int_equal(mr_hello_get(mr_span_of(bytes, size + 1), &message, NULL), MR_EFORMAT);
+        assert_int_equal(mr_hello_get(mr_span_of(bytes, cut), &message, NULL),
+                         MR_EFORMAT);
+    assert_int_equal(mr_hello_get(mr_span_of(bytes, size + 1), &message, NULL),
+                     MR_EFORMAT);
 }
 
 static void texts_are_cut_between_characters(void **state)
@@ -168,7 +174,8 @@ static void texts_are_cut_between_characters(void **state)
 }
 
 /* A map of pairs, packed by msgpack-c. */
-static enum mr_status get_with(const char *key, void (*put)(msgpack_packer *), const char *wrong)
+static enum mr_status get_with(const char *key, void (*put)(msgpack_packer *),
+                               const char *wrong)
 {
     uint8_t bytes[600];
     size_t size = mr_hello_put(&probe, bytes, sizeof(bytes));
@@ -291,7 +298,8 @@ static void msgpack_c_reads_what_we_write(void **state)
 
 static void a_clock_turns_ticks_into_unix_time(void **state)
 {
-    struct mr_clock_info clock = {MR_CLOCK_TSC, 3, 1, 1000, 1000000}; /* 1.5 ns per tick */
+    struct mr_clock_info clock = {MR_CLOCK_TSC, 3, 1, 1000,
+                                  1000000}; /* 1.5 ns per tick */
 
     (void)state;
     assert_int_equal(mr_clock_info_ns(&clock, 1000), 1000000);
