@@ -20,9 +20,12 @@
 /* Least room in a frame for which mr_drain_ring() does anything. */
 #define MR_DRAIN_ROOM_MIN 512
 
-/* Words that stay unwritten behind later ones are given up as lost after both of these. */
-#define MR_DRAIN_HOLE_POLLS 100
-#define MR_DRAIN_HOLE_NS MR_SECOND_NS
+/*
+ * Words that stay unwritten behind later ones are given up as lost after both of these.
+ * Should one come after all, it costs at most one event more, counted in its turn.
+ */
+#define MR_DRAIN_HOLE_POLLS 10
+#define MR_DRAIN_HOLE_NS (100 * MR_MILLISECOND_NS)
 
 struct mr_drain_totals {
     uint64_t events; /* recorded, lost ones not counted */

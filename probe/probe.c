@@ -113,6 +113,10 @@ static enum mr_status start_threads(struct mr_probe *probe, struct mr_error *err
 
 static void before_fork(void)
 {
+    /* In the child, this thread is the main one, whichever it was. */
+    if (mr_thread_self.start_address == 0 &&
+        (uint32_t)syscall(SYS_gettid) == mr_probe->main_tid)
+        mr_thread_self.start_address = mr_probe->main_address;
     mr_helper_before_fork(mr_probe);
 }
 

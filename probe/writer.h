@@ -50,7 +50,8 @@ struct mr_writer {
 
     uint32_t flush_started, flush_rounds_left;
     uint64_t flush_sequence;
-    uint64_t moved_at_ns, idle_ns;
+    uint64_t moved_at_ns, moved_bytes; /* by the last pass */
+    uint64_t idle_ns, nap_ns;
 };
 
 /* announce.c: commits what the next CHUNKS frame may need. False: no room. */

@@ -129,6 +129,10 @@ static bool take_hello(uint32_t index, const struct mr_frame *frame)
         return false;
     }
     sink.sources[index] = source_of(&message.hello);
+    /* A sender that comes again has left its connection before. */
+    for (uint32_t i = 0; i < sink.connection_count; i++)
+        if (i != index && sink.sources[i] == sink.sources[index])
+            sink.sources[i] = NULL;
     mr_hello_free(&message);
     return mr_conn_welcome(conn, sink.sources[index]->next_sequence, CREDIT) == MR_OK;
 }
@@ -139,13 +143,17 @@ static bool take_frame(uint32_t index, const struct mr_frame *frame)
 
     if (frame->type == MR_FRAME_HELLO)
         return take_hello(index, frame);
+    if (!source)
+        return false;
     if (frame->type == MR_FRAME_DICT)
         sink_take_dict(source, frame->payload);
     else if (frame->type == MR_FRAME_CHUNKS)
         sink_take_chunks(source, frame->payload);
     source->next_sequence = frame->sequence + 1;
-    if (sink.options.sleep_us)
+    if (sink.options.sleep_us) {
         (void)usleep(sink.options.sleep_us);
+        (void)mr_conn_ack(sink.connections[index], frame->sequence, CREDIT);
+    }
     return true;
 }
 

@@ -1,0 +1,145 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "tests/unit/unit_test.h"
+
+#include "probe/config.h"
+
+#include <string.h>
+
+#define ENDPOINT "MILLRACE_ENDPOINT=tcp://127.0.0.1:4600"
+#define EXE "/usr/bin/prog"
+
+static struct mr_config config;
+static struct mr_error error;
+
+static enum mr_status parse(char *a, char *b, char *c)
+{
+    char endpoint[] = ENDPOINT, *env[] = {endpoint, a, b, c, NULL};
+
+    mr_error_clear(&error);
+    return mr_config_parse(env, EXE, &config, &error);
+}
+
+static bool is_wanted(char *a, char *b)
+{
+    char *env[] = {a, b, NULL};
+
+    return mr_config_is_wanted(env);
+}
+
+static void tracing_is_wanted_with_an_endpoint_and_no_switch(void **state)
+{
+    (void)state;
+    assert_true(is_wanted((char[]){ENDPOINT}, NULL));
+    assert_false(is_wanted((char[]){"PATH=/bin"}, NULL));
+    assert_false(is_wanted((char[]){"MILLRACE_ENDPOINT="}, NULL));
+    assert_false(is_wanted((char[]){ENDPOINT}, (char[]){"MILLRACE_DISABLED=1"}));
+    assert_false(is_wanted((char[]){ENDPOINT}, (char[]){"OTEL_SDK_DISABLED=TRUE"}));
+    assert_true(is_wanted((char[]){ENDPOINT}, (char[]){"MILLRACE_DISABLED=0"}));
+}
+
+static void what_is_not_given_has_its_default(void **state)
+{
+    (void)state;
+    assert_int_equal(parse(NULL, NULL, NULL), MR_OK);
+    assert_int_equal(config.policy, MR_POLICY_DROP);
+    assert_true(config.block_timeout_ns == UINT64_C(100000000));
+    assert_true(config.ring_bytes == 256 << 10);
+    assert_true(config.memory_bytes == 64 << 20);
+    assert_true(config.exit_timeout_ns == UINT64_C(5000000000));
+    assert_string_equal(config.app, "prog");
+    assert_string_equal(config.token, "");
+    assert_int_equal(config.endpoints.count, 1);
+    assert_string_equal(config.endpoints.items[0].port, "4600");
+}
+
+static void names_come_from_the_first_that_is_set(void **state)
+{
+    (void)state;
+    assert_int_equal(parse((char[]){"OTEL_SERVICE_NAME=service"}, NULL, NULL), MR_OK);
+    assert_string_equal(config.app, "service");
+    assert_int_equal(
+        parse((char[]){"OTEL_SERVICE_NAME=service"}, (char[]){"MILLRACE_APP=app"}, NULL),
+        MR_OK);
+    assert_string_equal(config.app, "app");
+    assert_int_equal(
+        parse((char[]){"OTEL_RESOURCE_ATTRIBUTES=service.name=a,service.version=1.2"},
+              NULL, NULL),
+        MR_OK);
+    assert_string_equal(config.app, "a");
+    assert_string_equal(config.version, "1.2");
+}
+
+static void attributes_are_decoded(void **state)
+{
+    (void)state;
+    assert_int_equal(
+        parse((char[]){"OTEL_RESOURCE_ATTRIBUTES= a = b%20c , d=%2C%, e="}, NULL, NULL),
+        MR_OK);
+    assert_int_equal(config.attribute_count, 3);
+    assert_string_equal(config.attributes[0].key, "a");
+    assert_string_equal(config.attributes[0].value, "b c");
+    assert_string_equal(config.attributes[1].value, ",%");
+    assert_string_equal(config.attributes[2].value, "");
+}
+
+static void a_ring_is_rounded_up_to_a_power_of_two(void **state)
+{
+    (void)state;
+    assert_int_equal(parse((char[]){"MILLRACE_RING_SIZE=5000"},
+                           (char[]){"MILLRACE_POLICY=block"}, NULL),
+                     MR_OK);
+    assert_true(config.ring_bytes == 8192);
+    assert_int_equal(config.policy, MR_POLICY_BLOCK);
+}
+
+static void bad_values_are_named(void **state)
+{
+    static const struct {
+        const char *variable, *value;
+    } bad[] = {
+        {"MILLRACE_POLICY", "wait"},
+        {"MILLRACE_RING_SIZE", "many"},
+        {"MILLRACE_RING_SIZE", "12"},
+        {"MILLRACE_BLOCK_TIMEOUT", "1 fortnight"},
+        {"MILLRACE_MEMORY", "-1"},
+        {"MILLRACE_EXIT_TIMEOUT", "x"},
+        {"MILLRACE_TOKEN_FILE", "/does/not/exist"},
+        {"OTEL_RESOURCE_ATTRIBUTES", "nokey"},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
+        char item[128];
+
+        (void)snprintf(item, sizeof(item), "%s=%s", bad[i].variable, bad[i].value);
+        assert_true(mr_status_is_error(parse(item, NULL, NULL)));
+        assert_non_null(strstr(error.text, bad[i].variable));
+        assert_non_null(strstr(error.text, bad[i].value));
+        assert_null(strchr(error.text, '\n'));
+    }
+}
+
+static void a_bad_endpoint_is_named(void **state)
+{
+    char item[] = "MILLRACE_ENDPOINT=http://x", *env[] = {item, NULL};
+
+    (void)state;
+    mr_error_clear(&error);
+    assert_int_equal(mr_config_parse(env, EXE, &config, &error), MR_EUSAGE);
+    assert_non_null(strstr(error.text, "MILLRACE_ENDPOINT=http://x"));
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(tracing_is_wanted_with_an_endpoint_and_no_switch),
+        cmocka_unit_test(what_is_not_given_has_its_default),
+        cmocka_unit_test(names_come_from_the_first_that_is_set),
+        cmocka_unit_test(attributes_are_decoded),
+        cmocka_unit_test(a_ring_is_rounded_up_to_a_power_of_two),
+        cmocka_unit_test(bad_values_are_named),
+        cmocka_unit_test(a_bad_endpoint_is_named),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,274 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "rig.h"
+
+#include <errno.h>
+#include <unistd.h>
+
+#define SITE MR_SITE_FIRST_MODULE
+#define WORDS MR_RING_WORDS_MIN
+
+static void the_first_event_is_preceded_by_a_sync(void **state)
+{
+    struct rig *rig = rig_new(WORDS, MR_POLICY_DROP);
+
+    (void)state;
+    rig_enter(rig, SITE, RIG_TICKS + 5);
+    rig_exit(rig, SITE, RIG_TICKS + 9);
+    rig_drain(rig, RIG_FRAME_SIZE);
+    rig_expect_kind(rig, MR_RECORD_SYNC);
+    assert_true(rig->record.payload[0] == RIG_TICKS + 5);
+    rig_expect_event(rig, SITE, false, RIG_TICKS + 5);
+    rig_expect_event(rig, SITE, true, RIG_TICKS + 9);
+    assert_false(rig_next(rig));
+    assert_true(rig->chunk.events == 2);
+    assert_int_equal(rig->chunk.flags, MR_CHUNK_FIRST);
+    rig_free(rig);
+}
+
+static void a_gap_of_any_length_keeps_its_time(void **state)
+{
+    struct rig *rig = rig_new(WORDS, MR_POLICY_DROP);
+    uint64_t late = RIG_TICKS + (UINT64_C(1) << 40) + 3;
+
+    (void)state;
+    rig_enter(rig, SITE, RIG_TICKS);
+    rig_exit(rig, SITE, late);
+    rig_drain(rig, RIG_FRAME_SIZE);
+    rig_expect_kind(rig, MR_RECORD_SYNC);
+    rig_expect_event(rig, SITE, false, RIG_TICKS);
+    rig_expect_kind(rig, MR_RECORD_SYNC);
+    rig_expect_event(rig, SITE, true, late);
+    rig_enter(rig, SITE, late + 1);
+    rig_drain(rig, RIG_FRAME_SIZE);
+    rig_expect_event(rig, SITE, false, late + 1);
+    assert_true(rig->chunk.ticks == late);
+    rig_free(rig);
+}
+
+static void events_go_round_the_ring_many_times(void **state)
+{
+    struct rig *rig = rig_new(WORDS, MR_POLICY_DROP);
+    uint32_t sent = 0, seen = 0;
+
+    (void)state;
+    for (int round = 0; round < 50; round++) {
+        for (int i = 0; i < 300; i++, sent++)
+            rig_enter(rig, SITE + sent, RIG_TICKS + sent);
+        rig_drain(rig, RIG_FRAME_SIZE);
+        while (rig_next(rig))
+            if (rig->record.site >= SITE) {
+                assert_true(rig->record.site == SITE + seen);
+                assert_true(rig->record.ticks == RIG_TICKS + seen);
+                seen++;
+            }
+    }
+    assert_int_equal(seen, sent);
+    rig_free(rig);
+}
+
+/* Fills the ring; the events that fit behind its sync record. */
+static uint32_t fill(struct rig *rig)
+{
+    uint32_t events = 0;
+
+    while (!(rig->thread.flags & MR_THREAD_DROPPING)) {
+        rig_enter(rig, SITE + events, RIG_TICKS + events);
+        events++;
+    }
+    return events - 1;
+}
+
+static void a_full_ring_drops_the_newest_and_tells_their_nesting(void **state)
+{
+    struct rig *rig = rig_new(WORDS, MR_POLICY_DROP);
+    uint32_t fit = fill(rig);
+
+    (void)state;
+    assert_true(fit >= WORDS - 4);
+    /* Lost so far: one enter. Its exit, two exits of before, one enter that stays. */
+    rig_exit(rig, SITE + fit, RIG_TICKS + 1000);
+    rig_exit(rig, SITE + fit - 1, RIG_TICKS + 1001);
+    rig_exit(rig, SITE + fit - 2, RIG_TICKS + 1002);
+    rig_enter(rig, SITE + 77, RIG_TICKS + 1003);
+    rig_drain(rig, RIG_FRAME_SIZE);
+    while (rig_next(rig))
+        assert_true(rig->record.site >= SITE || rig->record.kind == MR_RECORD_SYNC);
+    assert_true(rig->chunk.first_event + rig->chunk.events == fit);
+    rig_exit(rig, SITE + 77, RIG_TICKS + 1004);
+    rig_drain(rig, RIG_FRAME_SIZE);
+    rig_expect_kind(rig, MR_RECORD_SYNC);
+    rig_expect_loss(rig, 5, MR_LOSS_RING_FULL, 2, 1);
+    rig_expect_event(rig, SITE + 77, true, RIG_TICKS + 1004);
+    assert_true(rig->chunk.first_event == fit);
+    assert_true(rig->chunk.events == 6);
+    assert_true(rig->chunk.lost == 0);
+    assert_true(rig->frame.totals.lost[MR_LOSS_RING_FULL] == 5);
+    rig_enter(rig, SITE, RIG_TICKS + 1005);
+    rig_drain(rig, RIG_FRAME_SIZE);
+    rig_expect_event(rig, SITE, false, RIG_TICKS + 1005);
+    assert_true(rig->chunk.lost == 5);
+    rig_free(rig);
+}
+
+static void dropping_ends_only_when_an_eighth_is_free(void **state)
+{
+    struct rig *rig = rig_new(WORDS, MR_POLICY_DROP);
+    uint64_t tail;
+
+    (void)state;
+    (void)fill(rig);
+    tail = WORDS / 8 - 1;
+    mr_store_release(&rig->ring->tail, tail);
+    rig_enter(rig, SITE, RIG_TICKS + 2000);
+    assert_true(rig->thread.flags & MR_THREAD_DROPPING);
+    mr_store_release(&rig->ring->tail, tail + 4);
+    rig_enter(rig, SITE, RIG_TICKS + 2001);
+    assert_false(rig->thread.flags & MR_THREAD_DROPPING);
+    rig_free(rig);
+}
+
+static void block_without_a_writer_drops_at_once(void **state)
+{
+    struct rig *rig = rig_new(WORDS, MR_POLICY_BLOCK);
+
+    (void)state;
+    rig->pool.shared.block_timeout_ns = 60 * MR_SECOND_NS;
+    (void)fill(rig);
+    assert_true(mr_load_relaxed(&rig->ring->pending[MR_LOSS_BLOCK_TIMEOUT]) == 1);
+    rig_free(rig);
+}
+
+static void block_waits_for_the_time_out_once_and_then_drops(void **state)
+{
+    struct rig *rig = rig_new(WORDS, MR_POLICY_BLOCK);
+    uint64_t start_ns = mr_clock_monotonic_ns();
+
+    (void)state;
+    rig->pool.shared.block_timeout_ns = 20 * MR_MILLISECOND_NS;
+    mr_store_relaxed(&rig->pool.shared.draining, 1);
+    mr_store_relaxed(&rig->pool.shared.pid, (uint32_t)getpid());
+    errno = 4711;
+    (void)fill(rig);
+    assert_int_equal(errno, 4711);
+    assert_true(mr_clock_monotonic_ns() - start_ns >= 20 * MR_MILLISECOND_NS);
+    for (int i = 0; i < 100000; i++) /* 2000 s if each waited */
+        rig_enter(rig, SITE, RIG_TICKS);
+    assert_true(mr_load_relaxed(&rig->ring->pending[MR_LOSS_BLOCK_TIMEOUT]) == 100001);
+    rig_free(rig);
+}
+
+static void an_event_of_a_handler_inside_a_wait_is_nested(void **state)
+{
+    struct rig *rig = rig_new(WORDS, MR_POLICY_BLOCK);
+
+    (void)state;
+    (void)fill(rig);
+    mr_store_relaxed(&rig->pool.shared.draining, 1);
+    mr_store_relaxed(&rig->pool.shared.pid, (uint32_t)getpid());
+    rig->thread.flags = 0; /* as while it waits, before anything was lost */
+    rig->thread.blocked_until_ns = UINT64_MAX;
+    rig_enter(rig, SITE, RIG_TICKS);
+    assert_true(mr_load_relaxed(&rig->ring->pending[MR_LOSS_NESTED]) == 1);
+    rig_free(rig);
+}
+
+/* A handler comes between the number and the word of an event; both orders of its end. */
+static void a_handler_takes_later_numbers(void **state)
+{
+    struct rig *rig = rig_new(WORDS, MR_POLICY_DROP);
+    uint64_t index;
+
+    (void)state;
+    rig_enter(rig, SITE, RIG_TICKS);
+    index = mr_arch_reserve(&rig->thread.cursor);
+    rig_enter(rig, SITE + 2, RIG_TICKS + 2);
+    rig_exit(rig, SITE + 2, RIG_TICKS + 3);
+    rig_drain(rig, RIG_FRAME_SIZE); /* stops in front of the unwritten word */
+    rig_expect_kind(rig, MR_RECORD_SYNC);
+    rig_expect_event(rig, SITE, false, RIG_TICKS);
+    assert_false(rig_next(rig));
+    mr_ring_store(&rig->thread, index,
+                  mr_event_enter(SITE + 1) | (uint32_t)(RIG_TICKS + 1));
+    rig_drain(rig, RIG_FRAME_SIZE);
+    rig_expect_event(rig, SITE + 1, false, RIG_TICKS + 1);
+    rig_expect_event(rig, SITE + 2, false, RIG_TICKS + 2);
+    rig_expect_event(rig, SITE + 2, true, RIG_TICKS + 3);
+    rig_free(rig);
+}
+
+static void a_number_granted_meanwhile_is_used(void **state)
+{
+    struct rig *rig = rig_new(WORDS, MR_POLICY_DROP);
+    struct mr_event event = {.bits = mr_event_enter(SITE + 1), .words = 1};
+    uint64_t index;
+
+    (void)state;
+    rig_enter(rig, SITE, RIG_TICKS);
+    while (rig->thread.cursor < rig->thread.limit)
+        rig_enter(rig, SITE, RIG_TICKS);
+    index = mr_arch_reserve(&rig->thread.cursor); /* not granted: slow path, but first */
+    rig_enter(rig, SITE + 2, RIG_TICKS);          /* a handler, which is granted more */
+    assert_true(rig->thread.limit > index);
+    mr_ring_event_slow(&rig->thread, &event, RIG_TICKS, index);
+    rig_enter(rig, SITE + 3, RIG_TICKS);
+    rig_drain(rig, RIG_FRAME_SIZE);
+    rig_expect_kind(rig, MR_RECORD_SYNC);
+    do
+        assert_true(rig_next(rig));
+    while (rig->record.site == SITE);
+    assert_true(rig->record.site == SITE + 1);
+    rig_expect_event(rig, SITE + 2, false, RIG_TICKS);
+    rig_expect_event(rig, SITE + 3, false, RIG_TICKS);
+    assert_false(rig_next(rig));
+    rig_free(rig);
+}
+
+static void a_number_that_is_refused_goes_back(void **state)
+{
+    struct rig *rig = rig_new(WORDS, MR_POLICY_DROP);
+    uint64_t cursor;
+
+    (void)state;
+    (void)fill(rig);
+    cursor = rig->thread.cursor;
+    assert_true(cursor <= WORDS);
+    for (int i = 0; i < 100; i++)
+        rig_event(rig, mr_event_enter(SITE), RIG_TICKS);
+    assert_true(rig->thread.cursor == cursor);
+    rig_free(rig);
+}
+
+static void a_wide_event_carries_its_address(void **state)
+{
+    struct rig *rig = rig_new(WORDS, MR_POLICY_DROP);
+
+    (void)state;
+    mr_ring_wide(&rig->thread, MR_WORD_EXIT, UINT64_C(0x7fff12345678));
+    rig_drain(rig, RIG_FRAME_SIZE);
+    rig_expect_kind(rig, MR_RECORD_SYNC);
+    rig_expect_kind(rig, MR_RECORD_WIDE);
+    assert_true(rig->record.is_exit);
+    assert_true(rig->record.payload[0] == UINT64_C(0x7fff12345678));
+    assert_true(rig->chunk.events == 1);
+    rig_free(rig);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(the_first_event_is_preceded_by_a_sync),
+        cmocka_unit_test(a_gap_of_any_length_keeps_its_time),
+        cmocka_unit_test(events_go_round_the_ring_many_times),
+        cmocka_unit_test(a_full_ring_drops_the_newest_and_tells_their_nesting),
+        cmocka_unit_test(dropping_ends_only_when_an_eighth_is_free),
+        cmocka_unit_test(block_without_a_writer_drops_at_once),
+        cmocka_unit_test(block_waits_for_the_time_out_once_and_then_drops),
+        cmocka_unit_test(an_event_of_a_handler_inside_a_wait_is_nested),
+        cmocka_unit_test(a_handler_takes_later_numbers),
+        cmocka_unit_test(a_number_granted_meanwhile_is_used),
+        cmocka_unit_test(a_number_that_is_refused_goes_back),
+        cmocka_unit_test(a_wide_event_carries_its_address),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
