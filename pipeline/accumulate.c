@@ -9,7 +9,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* A row gives back the memory of a histogram wider than this when it is reset: the next row there may be a narrow one. */
+/*
+ * A row gives back the memory of a histogram wider than this when it is reset: the next
+ * row there may be a narrow one.
+ */
 #define KEPT_BUCKETS 128u
 
 static const size_t item_sizes[MR_ACC_SET_COUNT] = {

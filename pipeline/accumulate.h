@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * An accumulator merges DELTA payloads (docs/FORMAT.md section 8) into one state and writes that state as payloads again. Merging
- * is exact: the state is the same for every order and grouping of the inputs, and so is, byte for byte, what is written.
+ * An accumulator merges DELTA payloads (docs/FORMAT.md section 8) into one state and
+ * writes that state as payloads again. Merging is exact: the state is the same for every
+ * order and grouping of the inputs, and so is, byte for byte, what is written.
  *
  *     key                        what is kept            merged by
  *     (path, window)             path stats              sums, min, max, histogram
@@ -11,9 +12,10 @@
  *     path                       open traces             counts: sum, oldest: min (a gauge, see forget_open)
  *     name                       counters                sums
  *
- * Paths, shapes, sources are known by their 128-bit ids (FORMAT.md section 7) and kept only while a row names them. All is bounded by
- * the limits; a payload that does not fit makes mr_accumulator_merge() say MR_AGAIN, so that the caller writes, resets and goes on:
- * nothing is lost at a limit unless one item alone passes it, which is counted.
+ * Paths, shapes, sources are known by their 128-bit ids (FORMAT.md section 7) and kept
+ * only while a row names them. All is bounded by the limits; a payload that does not fit
+ * makes mr_accumulator_merge() say MR_AGAIN, so that the caller writes, resets and goes
+ * on: nothing is lost at a limit unless one item alone passes it, which is counted.
  *
  *     mr_accumulator_open(acc, payload);
  *     while ((status = mr_accumulator_merge(acc, &error)) == MR_AGAIN) {
@@ -25,7 +27,8 @@
  *         send(&buffer);                                 // a payload of about part_bytes, which decodes alone
  *     mr_accumulator_reset(acc);                         // or not, for a cumulative state
  *
- * One thread at a time. Owns its memory; payloads are borrowed between open and the MR_OK or error of merge.
+ * One thread at a time. Owns its memory; payloads are borrowed between open and the MR_OK
+ * or error of merge.
  */
 #ifndef MR_PIPELINE_ACCUMULATE_H
 #define MR_PIPELINE_ACCUMULATE_H
@@ -70,8 +73,9 @@ void mr_accumulator_free(struct mr_accumulator *accumulator); /* NULL allowed */
 /* Begins a payload; what was left of one before it is forgotten. */
 void mr_accumulator_open(struct mr_accumulator *accumulator, struct mr_span payload);
 /*
- * MR_OK: all of the payload is merged. MR_AGAIN: full; write, reset, call again. MR_EFORMAT: broken from some item on, the reason
- * in `error`; the items before it count. MR_ENOMEM: as MR_EFORMAT.
+ * MR_OK: all of the payload is merged. MR_AGAIN: full; write, reset, call again.
+ * MR_EFORMAT: broken from some item on, the reason in `error`; the items before it count.
+ * MR_ENOMEM: as MR_EFORMAT.
  */
 enum mr_status mr_accumulator_merge(struct mr_accumulator *accumulator,
                                     struct mr_error *error);
@@ -81,8 +85,9 @@ bool mr_accumulator_is_empty(const struct mr_accumulator *accumulator);
 /* Begins to write the state; no merge until the last part is written. MR_ENOMEM. */
 enum mr_status mr_accumulator_write_begin(struct mr_accumulator *accumulator);
 /*
- * Appends the next payload to `out`, which is empty and should have a limit of part_bytes + 4 MiB or more. MR_OK; MR_END when
- * everything is written (nothing is appended); MR_ENOMEM.
+ * Appends the next payload to `out`, which is empty and should have a limit of part_bytes
+ * + 4 MiB or more. MR_OK; MR_END when everything is written (nothing is appended);
+ * MR_ENOMEM.
  */
 enum mr_status mr_accumulator_write(struct mr_accumulator *accumulator, uint32_t level,
                                     uint64_t created_ns, struct mr_buffer *out);
@@ -90,8 +95,9 @@ enum mr_status mr_accumulator_write(struct mr_accumulator *accumulator, uint32_t
 /* Forgets the state, keeps memory for the next one. An open payload goes on. */
 void mr_accumulator_reset(struct mr_accumulator *accumulator);
 /*
- * Forgets the open traces alone. They are a gauge that every delta tells anew: who keeps a state for longer than its senders'
- * period forgets the last round's before it takes the next.
+ * Forgets the open traces alone. They are a gauge that every delta tells anew: who keeps
+ * a state for longer than its senders' period forgets the last round's before it takes
+ * the next.
  */
 void mr_accumulator_forget_open(struct mr_accumulator *accumulator);
 

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The inside of an accumulator, shared by accumulate.c (merging), accumulate_set.c (storage) and accumulate_write.c.
- * Nobody else includes it.
+ * The inside of an accumulator, shared by accumulate.c (merging), accumulate_set.c
+ * (storage) and accumulate_write.c. Nobody else includes it.
  *
- * Everything is a set: items in an array, and a table from a 128-bit key to the item's index.
+ * Everything is a set: items in an array, and a table from a 128-bit key to the item's
+ * index.
  *
  *     set      key                         item
  *     SITE     id                          name
@@ -96,7 +97,10 @@ struct mr_acc_counter {
     uint64_t value;
 };
 
-/* The items of the payload that is merged now, by their number in it; looked up in the sets when a row names them. */
+/*
+ * The items of the payload that is merged now, by their number in it; looked up in the
+ * sets when a row names them.
+ */
 struct mr_acc_local {
     struct mr_id id;                     /* site, scope, source; shape: node */
     uint32_t parent, scope, site, flags; /* path, shape: numbers in the payload */
@@ -137,7 +141,10 @@ struct mr_accumulator {
 
 enum mr_status mr_acc_set_init(struct mr_acc_set *set, size_t item_size, uint32_t limit);
 void mr_acc_set_fini(struct mr_acc_set *set);
-/* The item with `key`; a new one is as the last reset left its memory: all but histograms' memory is to be set. MR_ELIMIT, MR_ENOMEM. */
+/*
+ * The item with `key`; a new one is as the last reset left its memory: all but
+ * histograms' memory is to be set. MR_ELIMIT, MR_ENOMEM.
+ */
 enum mr_status mr_acc_set_take(struct mr_acc_set *set, struct mr_id key, uint32_t *index,
                                bool *is_new);
 void mr_acc_set_clear(struct mr_acc_set *set);

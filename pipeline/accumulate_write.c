@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Writing: rows in an order that depends on ids and labels alone, each behind the names that it needs and that its payload does not
- * have yet.
+ * Writing: rows in an order that depends on ids and labels alone, each behind the names
+ * that it needs and that its payload does not have yet.
  */
 #include "base/assert.h"
 #include "pipeline/accumulate_private.h"

@@ -1,14 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * EVENTS batches are recycled through one bounded list for the process, because the thread that frees them is not the one
- * that makes them when filters run in threads of their own: lists per thread would run dry on one side and full on the
- * other. Numbers: docs/why/batch-recycling.md.
+ * EVENTS batches are recycled through one bounded list for the process, because the
+ * thread that frees them is not the one that makes them when filters run in threads of
+ * their own: lists per thread would run dry on one side and full on the other. Numbers:
+ * docs/why/batch-recycling.md.
  *
  * field          written by  read by    access
  * recycled.*     any thread  any        under recycled.mutex
  *
- * The list is the second process-wide state beside the log's level: it holds no meaning, only memory. Checked by:
- * tests/race/test_graph.c
+ * The list is the second process-wide state beside the log's level: it holds no meaning,
+ * only memory. Checked by: tests/race/test_graph.c
  */
 #include "pipeline/batch.h"
 
@@ -124,7 +125,10 @@ enum mr_status mr_batch_own(struct mr_batch *batch)
     if (batch->kind != MR_BATCH_FRAME || batch->is_owned)
         return MR_OK;
     MR_ASSERT(batch->bytes.size == 0);
-    /* The receiver's max_frame has admitted it, so its size is no reason to refuse it here. */
+    /*
+     * The receiver's max_frame has admitted it, so its size is no reason to refuse it
+     * here.
+     */
     if (batch->bytes.limit < batch->frame.payload.size)
         batch->bytes.limit = batch->frame.payload.size;
     status = mr_buffer_append(&batch->bytes, batch->frame.payload.data,

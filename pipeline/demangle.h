@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * C++ names for people, by the demangler of the C++ runtime (Itanium C++ ABI, section 5.1).
+ * C++ names for people, by the demangler of the C++ runtime (Itanium C++ ABI, section
+ * 5.1).
  *
  *     char text[MR_TEXT_MAX];
  *     if (mr_demangle("_ZN3fooC1Ev", text, sizeof(text)))
  *         puts(text);                                      // foo::foo()
  *
- * Any thread; allocates in between. Names longer than MR_DEMANGLE_NAME_MAX are left alone: what they print to can grow exponentially
- * with their length.
+ * Any thread; allocates in between. Names longer than MR_DEMANGLE_NAME_MAX are left
+ * alone: what they print to can grow exponentially with their length.
  */
 #ifndef MR_PIPELINE_DEMANGLE_H
 #define MR_PIPELINE_DEMANGLE_H

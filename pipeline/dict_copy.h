@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Copies of DICT items of kinds 16 to 20 in one block of memory each: fields first, strings behind.
+ * Copies of DICT items of kinds 16 to 20 in one block of memory each: fields first,
+ * strings behind.
  *
  *     block = mr_dict_copy_new(&item, &bytes);      // NULL: no memory, or another kind
  *     mr_dict_copy_get(MR_DICT_SITE, block, &item); // item borrows from the block

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A dictionary: the newest DICT item (docs/FORMAT.md section 5, kinds 16 to 20) of every site, scope, source, outer frame and node that
- * went by, each with a mark whether it has been sent. What is known is not sent twice, what is new or better is; a new receiver gets
- * everything again.
+ * A dictionary: the newest DICT item (docs/FORMAT.md section 5, kinds 16 to 20) of every
+ * site, scope, source, outer frame and node that went by, each with a mark whether it has
+ * been sent. What is known is not sent twice, what is new or better is; a new receiver
+ * gets everything again.
  *
  *     site     replaced by one of higher quality             scope, outer, node     the first one holds
  *     source   replaced by one of higher state (live < finished < died)
@@ -49,18 +50,22 @@ enum mr_status mr_dictionary_new(const struct mr_dictionary_limits *limits,
 void mr_dictionary_free(struct mr_dictionary *dictionary); /* NULL allowed */
 
 /*
- * Copies `item` if it is new or better. MR_OK; MR_ELIMIT when it is, and there is no room (counted); MR_EUSAGE for an item that is not
- * about what goes upward; MR_ENOMEM.
+ * Copies `item` if it is new or better. MR_OK; MR_ELIMIT when it is, and there is no room
+ * (counted); MR_EUSAGE for an item that is not about what goes upward; MR_ENOMEM.
  */
 enum mr_status mr_dictionary_take(struct mr_dictionary *dictionary,
                                   const struct mr_dict_item *item);
 
-/* The item that has waited longest, borrowed until the next call; false when none waits. */
+/*
+ * The item that has waited longest, borrowed until the next call; false when none waits.
+ */
 bool mr_dictionary_peek(const struct mr_dictionary *dictionary,
                         struct mr_dict_item *item);
 /* The peeked one is sent. */
 void mr_dictionary_mark_sent(struct mr_dictionary *dictionary);
-/* For a new receiver: all items wait again, in the order in which they were first taken. */
+/*
+ * For a new receiver: all items wait again, in the order in which they were first taken.
+ */
 void mr_dictionary_mark_all_unsent(struct mr_dictionary *dictionary);
 
 void mr_dictionary_stats(const struct mr_dictionary *dictionary,

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The life of a graph: making, joining, starting, draining, freeing. The table of shared fields is in graph_private.h. */
+/*
+ * The life of a graph: making, joining, starting, draining, freeing. The table of shared
+ * fields is in graph_private.h.
+ */
 #include "pipeline/graph_private.h"
 
 #include "base/assert.h"
@@ -213,7 +216,10 @@ void mr_inlet_close(struct mr_inlet *inlet)
     mr_pipe_close(inlet->pipe);
 }
 
-/* Signals belong to the thread that main() chose, so the sections' threads block them all. */
+/*
+ * Signals belong to the thread that main() chose, so the sections' threads block them
+ * all.
+ */
 static enum mr_status start_section(struct mr_section *section)
 {
     char name[2 * MR_GRAPH_NAME_SIZE];

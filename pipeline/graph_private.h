@@ -1,12 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The inside of a graph, shared by graph.c (life), graph_run.c (calls and threads) and graph_stats.c. Nobody else includes it.
+ * The inside of a graph, shared by graph.c (life), graph_run.c (calls and threads) and
+ * graph_stats.c. Nobody else includes it.
  *
  *     nodes     [decode] [reconstruct] | [reduce]        | = MR_PLACE_THREAD: a pipe, and a thread behind it
  *     sections  [------- 0 ----------]   [-- 1 -]
  *
- * A section is a run of filters on one thread: calls inside, one pipe out. Section 0 of a graph whose first node is fused is
- * the head: the caller's thread runs it. Every other section has a thread, a waker, and pipes that lead in.
+ * A section is a run of filters on one thread: calls inside, one pipe out. Section 0 of a
+ * graph whose first node is fused is the head: the caller's thread runs it. Every other
+ * section has a thread, a waker, and pipes that lead in.
  *
  * field                    written by            read by            access
  * filter.stats[]           section's thread      any                relaxed: single writer, counters
@@ -77,8 +79,8 @@ struct mr_section {
     bool has_thread;
     bool is_running; /* thread made and not joined; the owner's thread alone */
     pthread_t thread;
-    struct mr_pipe *
-        out; /* the next section's, of this graph or of the one joined; NULL: batches end here */
+    struct mr_pipe
+        *out; /* into the next section, here or in the graph joined; NULL: the end */
     uint64_t
         inner_ns; /* of the call that runs: spent in what it emitted into, and waiting */
     struct mr_waker waker;

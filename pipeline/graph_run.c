@@ -8,7 +8,10 @@
 
 /* Batches taken from one input before the next has its turn. */
 #define TURN_BATCHES 8
-/* Looks at empty inputs before sleeping: about 2 us, less than the futex call that it may save. */
+/*
+ * Looks at empty inputs before sleeping: about 2 us, less than the futex call that it may
+ * save.
+ */
 #define IDLE_SPINS 20
 
 static void add(struct mr_filter *filter, enum mr_filter_stat stat, uint64_t value)
@@ -39,8 +42,8 @@ static void settle(struct mr_filter *filter, enum mr_status status, const char *
 }
 
 /*
- * Time is kept per call: what a call spends inside the filters it emits into, and waiting at pipes, is summed up in
- * section->inner_ns and is not its own.
+ * Time is kept per call: what a call spends inside the filters it emits into, and waiting
+ * at pipes, is summed up in section->inner_ns and is not its own.
  */
 struct call {
     uint64_t start_ns, outer_inner_ns;
@@ -99,7 +102,10 @@ static void call_process(struct mr_filter *filter, struct mr_batch *batch)
     end_call(filter, call);
 }
 
-/* The batch leaves the section: its payload must not point into this thread's buffers any more. */
+/*
+ * The batch leaves the section: its payload must not point into this thread's buffers any
+ * more.
+ */
 static enum mr_status leave(struct mr_filter *filter, struct mr_batch *batch)
 {
     struct mr_section *section = filter->section;

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a graph tells about itself, to its filters' counters and to any thread that asks. */
+/*
+ * What a graph tells about itself, to its filters' counters and to any thread that asks.
+ */
 #include "pipeline/graph_private.h"
 
 #include "base/assert.h"
@@ -36,7 +38,10 @@ enum mr_status mr_graph_status(const struct mr_graph *graph, struct mr_error *er
 
     if (error)
         mr_error_clear(error);
-    /* Written once, before the release store above, and never again: no mutex needed to read it. */
+    /*
+     * Written once, before the release store above, and never again: no mutex needed to
+     * read it.
+     */
     if (status != MR_OK && error)
         *error = graph->error;
     return status;

@@ -6,15 +6,17 @@
  * closed           producer            consumer, any       release store [X], acquire load [Y]
  * waker.state      sleeper, wakers     sleeper, wakers     acq_rel exchanges [S] [W]
  *
- * Pairs: [P]-[C] the batch before its pointer; [R]-[A] the slot is read before it is used again; [X]-[Y] the last push before
+ * Pairs: [P]-[C] the batch before its pointer; [R]-[A] the slot is read before it is used
+ * again; [X]-[Y] the last push before
  *        the close.
- * Sleep: arm is an exchange [S], wake is an exchange [W], both on `state`, so they are ordered. If the wake comes first, the arm
+ * Sleep: arm is an exchange [S], wake is an exchange [W], both on `state`, so they are
+ * ordered. If the wake comes first, the arm
  *        reads from it and the sleeper's second look sees what was made visible before the wake. If the arm comes first, the
  *        wake sees ARMED and calls the kernel, whose futex compares the state again. No wake is lost.
  * Invariant: p_tail - c_head < capacity (free-running).
  * Progress: try_push and pop wait-free; push waits for the consumer.
- * Checked by: tests/race/test_pipe.c. ThreadSanitizer does not see ck_ring's assembly: [P]-[C] is told by MR_TSAN_*, the slots
- * by the suppression race:^_ck_ring_.
+ * Checked by: tests/race/test_pipe.c. ThreadSanitizer does not see ck_ring's assembly:
+ * [P]-[C] is told by MR_TSAN_*, the slots by the suppression race:^_ck_ring_.
  */
 #include "pipeline/pipe.h"
 
@@ -32,7 +34,10 @@
 
 enum waker_state { AWAKE = 0, ARMED = 1 };
 
-/* A push that finds the pipe full looks this often before it sleeps: about 2 us, a third of a futex round trip. */
+/*
+ * A push that finds the pipe full looks this often before it sleeps: about 2 us, a third
+ * of a futex round trip.
+ */
 #define FULL_SPINS 50
 #define FULL_SLEEP_NS (100 * MR_MILLISECOND_NS) /* only a bound: the pop wakes */
 
@@ -174,7 +179,10 @@ struct mr_batch *mr_pipe_pop(struct mr_pipe *pipe)
 {
     void *batch = NULL;
 
-    /* Two steps, so that ThreadSanitizer's acquire lies between seeing the tail and using the batch. */
+    /*
+     * Two steps, so that ThreadSanitizer's acquire lies between seeing the tail and using
+     * the batch.
+     */
     if (ck_ring_size(&pipe->ring) == 0)
         return NULL;
     MR_TSAN_ACQUIRE(pipe);

@@ -1,13 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A pipe: a bounded single-producer single-consumer ring of batch pointers between two threads, and the waker on which its
- * two ends sleep. The only user of Concurrency Kit's ck_ring.
+ * A pipe: a bounded single-producer single-consumer ring of batch pointers between two
+ * threads, and the waker on which its two ends sleep. The only user of Concurrency Kit's
+ * ck_ring.
  *
  *     producer --push--> [ . . b b b . . ] --pop--> consumer
  *                 waits on pipe's room        waits on its waker, one for all its pipes
  *
- * A batch in the pipe belongs to the pipe; pop gives it away. One thread pushes and closes, one thread pops; fill() and
- * is_closed() may be asked by any. A capacity is a power of two, of which one slot stays empty.
+ * A batch in the pipe belongs to the pipe; pop gives it away. One thread pushes and
+ * closes, one thread pops; fill() and is_closed() may be asked by any. A capacity is a
+ * power of two, of which one slot stays empty.
  *
  *     struct mr_waker waker;
  *     struct mr_pipe *pipe;
@@ -43,23 +45,34 @@ struct mr_waker {
 void mr_waker_init(struct mr_waker *waker);
 /* The sleeper says that it is about to sleep; then it must look once more for work. */
 void mr_waker_arm(struct mr_waker *waker);
-/* Sleeps until woken, `timeout_ns` have passed, or for no reason at all. Armed before, disarmed after. */
+/*
+ * Sleeps until woken, `timeout_ns` have passed, or for no reason at all. Armed before,
+ * disarmed after.
+ */
 void mr_waker_sleep(struct mr_waker *waker, uint64_t timeout_ns);
 void mr_waker_disarm(struct mr_waker *waker);
-/* After making work visible: ends the sleep, or the one about to begin. Costs an atomic exchange where nobody sleeps. */
+/*
+ * After making work visible: ends the sleep, or the one about to begin. Costs an atomic
+ * exchange where nobody sleeps.
+ */
 void mr_waker_wake(struct mr_waker *waker);
 
 struct mr_pipe;
 
 #define MR_PIPE_CAPACITY_MAX (1u << 16)
 
-/* `capacity`: a power of two, 2 to MR_PIPE_CAPACITY_MAX. `consumer` is borrowed. MR_ENOMEM. */
+/*
+ * `capacity`: a power of two, 2 to MR_PIPE_CAPACITY_MAX. `consumer` is borrowed.
+ * MR_ENOMEM.
+ */
 enum mr_status mr_pipe_new(uint32_t capacity, struct mr_waker *consumer,
                            struct mr_pipe **pipe);
 /* Frees the batches left in it. No other thread may use it any more. NULL allowed. */
 void mr_pipe_free(struct mr_pipe *pipe);
 
-/* Producer. Waits while full; takes the batch. Returns the ns it waited. Not after close. */
+/*
+ * Producer. Waits while full; takes the batch. Returns the ns it waited. Not after close.
+ */
 uint64_t mr_pipe_push(struct mr_pipe *pipe, struct mr_batch *batch);
 /* Producer. MR_AGAIN when full: the batch stays the caller's. */
 enum mr_status mr_pipe_try_push(struct mr_pipe *pipe, struct mr_batch *batch);

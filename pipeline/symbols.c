@@ -62,6 +62,7 @@ static struct mr_symbols_module *find_module(struct mr_symbols *symbols, struct 
 {
     struct mr_symbols_module *oldest = &symbols->modules[0];
 
+    *is_open = false;
     for (uint32_t i = 0; i < symbols->limits.modules_max; i++) {
         struct mr_symbols_module *module = &symbols->modules[i];
 

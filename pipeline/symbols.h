@@ -1,22 +1,27 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Names, files and lines of functions, read from ELF files with elfutils, once per build-id.
+ * Names, files and lines of functions, read from ELF files with elfutils, once per
+ * build-id.
  *
  *     /path as told, if its build-id matches   ->  symbol table (its own, or a separate file's)  ->  name     quality 1
  *     else DEBUG_DIR/.build-id/xx/yyyy.debug   ->  debug information (as above)                  ->  line     quality 2
  *
- * Separate files are found as everywhere: by build-id below the debug folders, by .gnu_debuglink beside the file, in .debug/ and below the
- * debug folders; from a debuginfod server only where DEBUGINFOD_URLS is set. A file whose build-id is not the one asked for is not used.
+ * Separate files are found as everywhere: by build-id below the debug folders, by
+ * .gnu_debuglink beside the file, in .debug/ and below the debug folders; from a
+ * debuginfod server only where DEBUGINFOD_URLS is set. A file whose build-id is not the
+ * one asked for is not used.
  *
  *     mr_symbols_new(NULL, &symbols);
  *     if (mr_symbols_lookup(symbols, build_id, "/usr/bin/program", offset, &symbol) == MR_OK)
  *         printf("%s at %s:%u\n", symbol.name, symbol.file, symbol.line);
  *     mr_symbols_free(symbols);
  *
- * Opens files: a lookup may take seconds for the first function of a large module, so it belongs on a thread that may wait. One thread at
- * a time. Bounded: modules_max modules are kept open, the least recently used one is closed. Damaged files are elfutils' to survive; of
- * what is read here every count is checked. Files are mapped: one that is truncated in place while it is read ends the process (SIGBUS),
- * as with every reader of ELF files.
+ * Opens files: a lookup may take seconds for the first function of a large module, so it
+ * belongs on a thread that may wait. One thread at a time. Bounded: modules_max modules
+ * are kept open, the least recently used one is closed. Damaged files are elfutils' to
+ * survive; of what is read here every count is checked. Files are mapped: one that is
+ * truncated in place while it is read ends the process (SIGBUS), as with every reader of
+ * ELF files.
  */
 #ifndef MR_PIPELINE_SYMBOLS_H
 #define MR_PIPELINE_SYMBOLS_H
@@ -59,8 +64,9 @@ enum mr_status mr_symbols_new(const struct mr_symbols_limits *limits,
 void mr_symbols_free(struct mr_symbols *symbols); /* NULL allowed */
 
 /*
- * The function at `offset` (virtual address in the ELF file) of the module. MR_OK; MR_ENOTFOUND: module+offset is all that is known
- * (*symbol is empty, of quality 0); MR_ENOMEM.
+ * The function at `offset` (virtual address in the ELF file) of the module. MR_OK;
+ * MR_ENOTFOUND: module+offset is all that is known (*symbol is empty, of quality 0);
+ * MR_ENOMEM.
  */
 enum mr_status mr_symbols_lookup(struct mr_symbols *symbols, struct mr_span build_id,
                                  const char *path, uint64_t offset,

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Debug information, read in two steps: which unit covers which addresses, for the whole module at once (not every compiler writes
- * .debug_aranges); which functions begin where, per unit, when the first of them is asked for.
+ * Debug information, read in two steps: which unit covers which addresses, for the whole
+ * module at once (not every compiler writes .debug_aranges); which functions begin where,
+ * per unit, when the first of them is asked for.
  */
 #include "base/assert.h"
 #include "pipeline/symbols_private.h"
@@ -188,7 +189,10 @@ static struct mr_symbols_unit *find_unit(struct mr_symbols_module *module,
     return &module->units[module->ranges[low - 1].unit];
 }
 
-/* As dwarf_decl_file(), which until elfutils 0.189 does not know that files count from 0 in DWARF 5. */
+/*
+ * As dwarf_decl_file(), which until elfutils 0.189 does not know that files count from 0
+ * in DWARF 5.
+ */
 static const char *file_of(Dwarf_Die *die)
 {
     Dwarf_Attribute attribute;
@@ -200,14 +204,20 @@ static const char *file_of(Dwarf_Die *die)
     if (dwarf_formudata(dwarf_attr_integrate(die, DW_AT_decl_file, &attribute), &index) !=
         0)
         return NULL;
-    /* Of the unit that holds the attribute: with link-time optimisation it may be another than the function's. */
+    /*
+     * Of the unit that holds the attribute: with link-time optimisation it may be another
+     * than the function's.
+     */
     if (!dwarf_cu_die(attribute.cu, &unit, NULL, NULL, NULL, NULL, NULL, NULL) ||
         dwarf_getsrcfiles(&unit, &files, &count) != 0 || index >= count)
         return NULL;
     return dwarf_filesrc(files, index, NULL, NULL);
 }
 
-/* Where its code begins, for functions that nobody declared: lambdas, what the compiler makes. */
+/*
+ * Where its code begins, for functions that nobody declared: lambdas, what the compiler
+ * makes.
+ */
 static const char *first_line(Dwarf_Die *die, uint64_t address, uint32_t *line)
 {
     Dwarf_Die unit;

@@ -11,7 +11,10 @@
 #include <unistd.h>
 
 #define DEBUG_ROOT "/usr/lib/debug"
-/* Symbols before the nearest one that are looked at for one that covers the offset: entry points inside assembly functions. */
+/*
+ * Symbols before the nearest one that are looked at for one that covers the offset: entry
+ * points inside assembly functions.
+ */
 #define NEIGHBOURS 16
 
 static bool is_program(int fd)
@@ -121,7 +124,10 @@ static bool try_build_id(struct mr_symbols_module *module,
     return try_file(module, limits, build_id, path, stats);
 }
 
-/* Among names of one address: global before weak before local, then few underscores in front, then short. */
+/*
+ * Among names of one address: global before weak before local, then few underscores in
+ * front, then short.
+ */
 static uint32_t rank_of(const GElf_Sym *symbol, const char *name)
 {
     unsigned binding = GELF_ST_BIND(symbol->st_info);
@@ -196,7 +202,7 @@ static void read_functions(struct mr_symbols_module *module,
                                          .name = name,
                                          .rank = rank_of(&symbol, name)};
     }
-    if (module->function_count == 0)
+    if (!module->functions || module->function_count == 0)
         return;
     qsort(module->functions, module->function_count, sizeof(*module->functions), compare);
     drop_aliases(module);

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The inside of symbols: symbols.c keeps the modules, symbols_elf.c opens one and reads its function symbols, symbols_debug.c finds the
- * line of a function. Nobody else includes it.
+ * The inside of symbols: symbols.c keeps the modules, symbols_elf.c opens one and reads
+ * its function symbols, symbols_debug.c finds the line of a function. Nobody else
+ * includes it.
  */
 #ifndef MR_PIPELINE_SYMBOLS_PRIVATE_H
 #define MR_PIPELINE_SYMBOLS_PRIVATE_H
@@ -54,7 +55,10 @@ struct mr_symbols_module {
     uint32_t range_count, range_capacity;
 };
 
-/* Opens the file of the module and reads its functions; on failure the module is one without a file. Counts in `stats`. */
+/*
+ * Opens the file of the module and reads its functions; on failure the module is one
+ * without a file. Counts in `stats`.
+ */
 void mr_symbols_module_open(struct mr_symbols_module *module,
                             const struct mr_symbols_limits *limits,
                             struct mr_span build_id, const char *path,
@@ -67,7 +71,10 @@ const struct mr_symbols_function *mr_symbols_find_function(
 /* Reads which unit covers which addresses. */
 void mr_symbols_debug_open(struct mr_symbols_module *module);
 void mr_symbols_debug_close(struct mr_symbols_module *module);
-/* Name (may be NULL), file and line of the function that begins at `offset`. False if the debug information has none. */
+/*
+ * Name (may be NULL), file and line of the function that begins at `offset`. False if the
+ * debug information has none.
+ */
 bool mr_symbols_debug_find(struct mr_symbols_module *module, uint64_t offset,
                            const char **name, const char **file, uint32_t *line);
 

@@ -86,7 +86,10 @@ static void tell_counters(struct mr_filter *filter)
     merge->told_beyond = dictionary.beyond;
 }
 
-/* One item goes out; one that no batch can hold is skipped, as its site or shape then stays without a name. */
+/*
+ * One item goes out; one that no batch can hold is skipped, as its site or shape then
+ * stays without a name.
+ */
 static enum mr_status emit_item(struct mr_filter *filter, const struct mr_dict_item *item)
 {
     struct merge *merge = mr_filter_state(filter);

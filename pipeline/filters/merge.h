@@ -1,13 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * merge: DELTA and DICT batches of everything below -> one stream of both, about every period.
+ * merge: DELTA and DICT batches of everything below -> one stream of both, about every
+ * period.
  *
- * Deltas are merged exactly (pipeline/accumulate.h) and leave when the period is over and the next filter has room; while it has none
- * they are merged longer. A full accumulator, or one with too many windows, leaves early and waits for room if it must. Dictionary items
- * leave with the period before the deltas, each once, and again when it gets better or when `reannounce` changes (a new receiver).
- * Other batches pass unchanged.
+ * Deltas are merged exactly (pipeline/accumulate.h) and leave when the period is over and
+ * the next filter has room; while it has none they are merged longer. A full accumulator,
+ * or one with too many windows, leaves early and waits for room if it must. Dictionary
+ * items leave with the period before the deltas, each once, and again when it gets better
+ * or when `reannounce` changes (a new receiver). Other batches pass unchanged.
  *
- *     static _Atomic uint64_t *reannounce = &link.reannounce;   // forward's link; NULL where the receiver never changes
+ *     // link: of forward; without .reannounce for a receiver that never changes
  *     const struct mr_merge_config config = {.level = 1, .reannounce = &link.reannounce};
  *     {&mr_merge_filter, &config, MR_PLACE_THREAD}
  */

@@ -82,7 +82,10 @@ static void free_jobs(struct job_list *list)
         free_job(job);
 }
 
-/* On the resolver's thread, without the mutex. False if the function keeps module and offset. */
+/*
+ * On the resolver's thread, without the mutex. False if the function keeps module and
+ * offset.
+ */
 static bool resolve(struct mr_symbols *symbols, struct job *job)
 {
     struct mr_dict_item item;

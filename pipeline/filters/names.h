@@ -1,19 +1,22 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * names: watches DICT items of functions that have no name yet (type function, quality 0) go by, looks them up in the ELF files of their
- * modules (pipeline/symbols.h) and sends better items after them. Everything passes through unchanged and at once.
+ * names: watches DICT items of functions that have no name yet (type function, quality 0)
+ * go by, looks them up in the ELF files of their modules (pipeline/symbols.h) and sends
+ * better items after them. Everything passes through unchanged and at once.
  *
  *     process, tick, drain ---- todo ---->  thread that may wait for disks and debuginfod
  *                          <--- done -----
  *
- * The lookup has a thread of its own, owned by the filter, so the filter may be fused. It stands before merge, whose dictionary then keeps
+ * The lookup has a thread of its own, owned by the filter, so the filter may be fused. It
+ * stands before merge, whose dictionary then keeps
  * the better items for new receivers:   names -> merge -> forward.
  *
- * The module of a site item is the path as the probe told it. Where the file is not this host's, build-ids see to it that a wrong one is
- * not used. Functions that stay without a name keep module and offset.
+ * The module of a site item is the path as the probe told it. Where the file is not this
+ * host's, build-ids see to it that a wrong one is not used. Functions that stay without a
+ * name keep module and offset.
  *
- * drain() is given drain_ns to finish what waits, since the names of a short run come last; a lookup that hangs longer than that holds up
- * close().
+ * drain() is given drain_ns to finish what waits, since the names of a short run come
+ * last; a lookup that hangs longer than that holds up close().
  *
  *     static const struct mr_names_config config = {.drain_ns = 0};
  *     {&mr_names_filter, &config, MR_PLACE_FUSED}

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Two lanes, each driven by a thread of its own, and an inlet, all into one trunk of three threads; another thread reads statistics and
- * status all the while; at the end one filter fails. Batches are recycled between threads.
+ * Two lanes, each driven by a thread of its own, and an inlet, all into one trunk of
+ * three threads; another thread reads statistics and status all the while; at the end one
+ * filter fails. Batches are recycled between threads.
  */
 #include <setjmp.h>
 #include <stdarg.h>

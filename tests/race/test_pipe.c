@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* One producer, one consumer, a small pipe, random pauses on both sides: order, contents, sleeping and waking. */
+/*
+ * One producer, one consumer, a small pipe, random pauses on both sides: order, contents,
+ * sleeping and waking.
+ */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
