@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * msgpack off the front of a span, object by object; inside net/ only. It is our own because the bytes are hostile: it
- * allocates nothing (msgpack-c's unpacker makes up to 48 bytes of objects of each byte), checks every size against what is
+ * allocates nothing (msgpack-c 4.0 asks for 128 GiB when the bytes dd ff ff ff ff come), checks every size against what is
  * there, and goes 8 levels deep. The tests hold it against msgpack-c.
  *
  * All functions: true and moved on, or false and `in` is left anywhere.

@@ -274,30 +274,40 @@ static void a_payload_that_is_cut_anywhere_is_refused(void **state)
     }
 }
 
-/* Random bytes: our walk over msgpack and that of msgpack-c agree on what is one whole object. */
+/* msgpack-c asks for 128 GiB when five bytes say so: it gets only what we have taken. */
+static void assert_is_one_object(struct mr_span bytes)
+{
+    msgpack_unpacked unpacked;
+    size_t offset = 0;
+
+    msgpack_unpacked_init(&unpacked);
+    assert_int_equal(
+        msgpack_unpack_next(&unpacked, (const char *)bytes.data, bytes.size, &offset),
+        MSGPACK_UNPACK_SUCCESS);
+    assert_int_equal(offset, bytes.size);
+    msgpack_unpacked_destroy(&unpacked);
+}
+
 static void msgpack_c_takes_what_we_take(void **state)
 {
     struct mr_test_random random = mr_test_random_new();
+    uint64_t count = 0;
 
     (void)state;
     for (int round = 0; round < 200000; round++) {
         uint8_t bytes[12] = {0x91};
         struct mr_dict_reader reader;
-        size_t size = 2 + mr_test_random_below(&random, 10), offset = 0;
-        msgpack_unpacked unpacked;
-        msgpack_unpack_return result;
+        size_t size = 2 + mr_test_random_below(&random, 10);
 
         for (size_t i = 1; i < size; i++)
             bytes[i] = (uint8_t)(0x80 + mr_test_random_below(&random, 128));
-        msgpack_unpacked_init(&unpacked);
-        result = msgpack_unpack_next(&unpacked, (const char *)bytes, size, &offset);
-        if (mr_dict_open(&reader, mr_span_of(bytes, size), NULL) == MR_OK) {
-            assert_int_equal(result, MSGPACK_UNPACK_SUCCESS);
-            assert_int_equal(offset, size);
-            mr_dict_close(&reader);
-        }
-        msgpack_unpacked_destroy(&unpacked);
+        if (mr_dict_open(&reader, mr_span_of(bytes, size), NULL) != MR_OK)
+            continue;
+        assert_is_one_object(mr_span_of(bytes, size));
+        mr_dict_close(&reader);
+        count++;
     }
+    assert_true(count > 100);
 }
 
 int main(void)
