@@ -262,13 +262,10 @@ static enum mr_status put_ledger(const struct mr_summary *summary, struct mr_buf
         mr_render_count(ledger->last, last), mr_render_count(ledger->reduced, reduced),
         ledger->held, mr_render_count(ledger->lost_all, lost));
 
-    if (status == MR_OK && !ledger->is_balanced)
-        status = mr_buffer_append_format(
-            out, "; %" PRIu64 " of %" PRIu64 " streams are off",
-            ledger->streams - ledger->streams_balanced, ledger->streams);
-    else if (status == MR_OK)
-        status = mr_buffer_append_format(out, ", in each of %" PRIu64 " streams",
-                                         ledger->streams);
+    if (status == MR_OK)
+        status =
+            mr_buffer_append_format(out, "; %" PRIu64 " of %" PRIu64 " streams balanced",
+                                    ledger->streams_balanced, ledger->streams);
     return status == MR_OK ? mr_buffer_append_byte(out, '\n') : status;
 }
 

@@ -5,9 +5,11 @@
 #include "base/atomics.h"
 #include "pipeline/filters/decode.h"
 #include "pipeline/filters/merge.h"
+#include "pipeline/filters/names.h"
 #include "pipeline/filters/reconstruct.h"
 #include "pipeline/filters/reduce.h"
 #include "pipeline/sites.h"
+#include "pipeline/symbols.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -15,6 +17,7 @@
 
 struct lane_parts {
     struct mr_sites *sites;
+    struct mr_symbols *symbols; /* for --outer and --root alone; used by reconstruct */
     struct mr_decode_config decode;
     struct mr_reconstruct_config reconstruct;
     struct mr_reduce_config reduce;
@@ -25,6 +28,7 @@ struct lane_parts {
 
 struct mr_worker_graphs {
     struct lane_parts lanes[MR_WORKER_LANES_MAX];
+    struct mr_names_config names; /* zero: its defaults */
     struct mr_merge_config merge;
     struct mr_forward_config forward;
     struct mr_forward_link link;
@@ -36,7 +40,8 @@ struct mr_worker_graphs {
 static enum mr_status new_trunk(struct mr_worker_graphs *graphs, struct mr_error *error)
 {
     const struct mr_graph_node nodes[] = {
-        {&mr_merge_filter, &graphs->merge, MR_PLACE_THREAD},
+        {&mr_names_filter, &graphs->names, MR_PLACE_THREAD},
+        {&mr_merge_filter, &graphs->merge, MR_PLACE_FUSED},
         {&mr_forward_filter, &graphs->forward, MR_PLACE_THREAD},
     };
 
@@ -50,6 +55,19 @@ static uint32_t part_bytes(const struct mr_worker_options *options)
     uint32_t quarter = (uint32_t)options->max_frame / 4;
 
     return quarter < PART_BYTES_MAX ? quarter : PART_BYTES_MAX;
+}
+
+/* For globs over names. The first function of a module makes the lane read its symbols. */
+static const char *resolve(void *context, const struct mr_site *site)
+{
+    struct mr_symbols *symbols = context;
+    struct mr_symbol symbol;
+
+    if (!site->module ||
+        mr_symbols_lookup(symbols, site->module->build_id, site->module->path,
+                          site->offset, &symbol) != MR_OK)
+        return NULL;
+    return *symbol.name ? symbol.name : NULL;
 }
 
 static void configure_lane(struct lane_parts *lane,
@@ -68,7 +86,9 @@ static void configure_lane(struct lane_parts *lane,
                   .outer_globs = options->outer_globs.items,
                   .root_globs = options->root_globs.items,
                   .outer_glob_count = options->outer_globs.count,
-                  .root_glob_count = options->root_globs.count},
+                  .root_glob_count = options->root_globs.count,
+                  .resolve = lane->symbols ? resolve : NULL,
+                  .context = lane->symbols},
         .level = (uint32_t)options->level,
         .depth_max = MR_RECONSTRUCT_DEPTH_DEFAULT,
         .learn_ns = MR_RECONSTRUCT_LEARN_NS_DEFAULT,
@@ -102,6 +122,8 @@ static enum mr_status new_lane(struct mr_worker_graphs *graphs,
     char name[16];
     enum mr_status status = mr_sites_new(MR_SITES_LIMIT_DEFAULT, &lane->sites);
 
+    if (status == MR_OK && options->outer_globs.count + options->root_globs.count > 0)
+        status = mr_symbols_new(NULL, &lane->symbols);
     if (status != MR_OK)
         return mr_error_set(error, status, "no memory for a lane's sites");
     configure_lane(lane, options, incarnation);
@@ -189,8 +211,10 @@ void mr_worker_graphs_free(struct mr_worker_graphs *graphs)
         if (graphs->graphs[i])
             mr_graph_free(graphs->graphs[i]);
     }
-    for (uint32_t i = 0; i < graphs->lane_count; i++)
+    for (uint32_t i = 0; i < graphs->lane_count; i++) {
+        mr_symbols_free(graphs->lanes[i].symbols);
         mr_sites_free(graphs->lanes[i].sites);
+    }
     free(graphs);
 }
 

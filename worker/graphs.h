@@ -3,7 +3,7 @@
  * The graphs of a worker, as data: one per lane and one trunk, joined by pipes.
  *
  *     lane i:  decode -> reconstruct -> reduce          fused, or each filter on a thread of its own
- *     trunk:   merge -> names -> | forward              two threads: see pipeline/filters/forward.h
+ *     trunk:   names -> merge -> | forward              two threads: see pipeline/filters/forward.h
  *
  * Owns the graphs, what their filters are configured with, and the lanes' site tables. Made and freed
  * by the main thread.

@@ -7,7 +7,7 @@
  *        | by hash of the sender's id
  *     lane 0..n-1     connections -> decode -> reconstruct -> reduce        (one thread each)
  *        | pipes
- *     trunk           merge -> names -> | forward ==> next level            (two threads)
+ *     trunk           names -> merge -> | forward ==> next level            (two threads)
  *
  *     int main(int argc, char **argv) { return mr_worker_command(argc, argv); }
  */

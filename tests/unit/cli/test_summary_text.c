@@ -124,9 +124,9 @@ static void the_text_is_laid_out_as_here(void **state)
         "< 0.1 % in paths only, 0.0 % incomplete\n"
         "Calls     1 without an end: counted, not timed\n"
         "Lost      none of 6,002 events\n"
-        "Ledger    balanced: 6,002 events = 6,002 reduced + 0 held + 0 lost, in each of "
-        "2 "
-        "streams\n");
+        "Ledger    balanced: 6,002 events = 6,002 reduced + 0 held + 0 lost; 2 of 2 "
+        "streams "
+        "balanced\n");
 }
 
 static void loss_and_imbalance_are_never_hidden(void **state)
@@ -148,7 +148,7 @@ static void loss_and_imbalance_are_never_hidden(void **state)
         strstr(text, "Lost      102 of 6,002 events (1.7 %): ring-full 100, exit 2\n"));
     assert_non_null(strstr(text,
                            "NOT BALANCED: 6,002 events = 6,002 reduced + -7 held + 102 "
-                           "lost; 1 of 2 streams are off\n"));
+                           "lost; 1 of 2 streams balanced\n"));
     assert_non_null(strstr(text, "Open      3 traces have not ended\n"));
     assert_non_null(strstr(text, "Refused   5 items past a limit of the model\n"));
 }
