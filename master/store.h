@@ -60,6 +60,7 @@ struct mr_store_position {
 
 struct mr_store_stats {
     uint64_t commits, commit_rows, commit_bytes, commit_ns_sum, commit_ns_max;
+    uint64_t latency_ns_sum, latency_ns_max; /* first append of a batch to durable */
     uint64_t checkpoints, checkpoint_rows, checkpoint_ns_sum, checkpoint_ns_max;
     uint64_t failures;      /* transactions that failed and are tried again */
     uint64_t pending_bytes; /* appended, not yet durable */

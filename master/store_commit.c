@@ -340,6 +340,7 @@ static void give_done(struct mr_store *store, struct mr_store_batch *batch,
                       uint64_t spent_ns)
 {
     uint64_t one = 1;
+    uint64_t latency_ns = mr_clock_monotonic_ns() - batch->first_ns;
     struct mr_store_stats *stats = &store->stats;
 
     store->journal_bytes += batch->rows.size;
@@ -349,6 +350,9 @@ static void give_done(struct mr_store *store, struct mr_store_batch *batch,
     stats->commit_bytes += batch->rows.size;
     stats->commit_ns_sum += spent_ns;
     stats->commit_ns_max = spent_ns > stats->commit_ns_max ? spent_ns : stats->commit_ns_max;
+    stats->latency_ns_sum += latency_ns;
+    stats->latency_ns_max =
+        latency_ns > stats->latency_ns_max ? latency_ns : stats->latency_ns_max;
     stats->pending_bytes -= batch->rows.size;
     *store->done_end = batch;
     store->done_end = &batch->next;

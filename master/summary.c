@@ -150,12 +150,7 @@ static void set_quantile(const struct mr_histogram *h, double q,
     (void)mr_histogram_quantile(h, q, &quantile->value, &quantile->low, &quantile->high);
 }
 
-/*
- * A quantile is known to lie between the smallest and the largest value as well, which
- * is often closer than its bucket.
- */
-static void clamp_quantile(struct mr_summary_quantile *quantile,
-                           const struct mr_times *times)
+void mr_summary_clamp(struct mr_summary_quantile *quantile, const struct mr_times *times)
 {
     double min = (double)times->min, max = (double)times->max;
 
@@ -201,7 +196,7 @@ static void time_entry(struct mr_summary_entry *entry, const struct mr_path_stat
     const double q[] = {0.5, 0.9, 0.99};
     for (size_t i = 0; i < MR_ARRAY_COUNT(all); i++) {
         set_quantile(&stats->histogram, q[i], all[i]);
-        clamp_quantile(all[i], &stats->total);
+        mr_summary_clamp(all[i], &stats->total);
     }
 }
 

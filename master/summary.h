@@ -122,6 +122,12 @@ enum mr_status mr_summary_of(const struct mr_model_root *root,
                              struct mr_summary **summary);
 void mr_summary_free(struct mr_summary *summary); /* NULL allowed */
 
+/*
+ * A quantile lies between the smallest and the largest value as well, which is often
+ * closer than its bucket.
+ */
+void mr_summary_clamp(struct mr_summary_quantile *quantile, const struct mr_times *times);
+
 /* "ring-full" for MR_LOSS_RING_FULL; NULL for a number that is no reason. */
 const char *mr_loss_reason_name(uint32_t reason);
 /* "whole", "folded", "paths", "incomplete". */

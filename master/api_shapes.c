@@ -1,0 +1,193 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Shapes: the list, and one with its tree of nodes expanded within limits. */
+#include "master/api_private.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+struct ranked {
+    uint64_t weight;
+    uint32_t index;
+};
+
+static int by_weight(const void *a, const void *b)
+{
+    const struct ranked *left = a, *right = b;
+
+    if (left->weight != right->weight)
+        return left->weight < right->weight ? 1 : -1;
+    return left->index < right->index ? -1 : left->index > right->index;
+}
+
+static const char *exactness_name(enum mr_exactness exactness)
+{
+    switch (exactness) {
+    case MR_EXACTNESS_FOLDED:
+        return "folded";
+    case MR_EXACTNESS_EXACT:
+        return "exact";
+    case MR_EXACTNESS_SET:
+        return "set";
+    }
+    return "?";
+}
+
+static json_t *statistics(const struct mr_shape_stats *stats)
+{
+    bool timed = stats->ok + stats->failed > 0;
+
+    return json_pack(
+        "{s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o}", "traces",
+        mr_json_u64(stats->ok + stats->failed), "ok", mr_json_u64(stats->ok), "failed",
+        mr_json_u64(stats->failed), "calls", mr_json_u64(stats->calls), "folded_traces",
+        mr_json_u64(stats->folded), "first_ns", mr_json_u64_if(timed, stats->first_ns),
+        "last_ns", mr_json_u64_if(timed, stats->last_ns), "time_ns",
+        mr_json_u64_if(timed, stats->time.sum), "min_ns",
+        mr_json_u64_if(timed, stats->time.min), "max_ns",
+        mr_json_u64_if(timed, stats->time.max), "time",
+        mr_json_quantiles(&stats->histogram, &stats->time, timed));
+}
+
+static json_t *shape(const struct mr_model_root *root, uint32_t index)
+{
+    const struct mr_model_shape *record = mr_model_shape(root, index);
+    const struct mr_model_path *path =
+        mr_model_path(root, mr_model_entry(root, record->entry)->path);
+    const struct mr_model_scope *scope = mr_model_scope(root, record->scope);
+    json_t *object = statistics(&mr_model_shape_stat(root, index)->stats);
+
+    json_object_set_new(object, "id", mr_json_id(record->id));
+    json_object_set_new(object, "entry", mr_json_id(path->id));
+    json_object_set_new(object, "site", mr_json_site(mr_model_site(root, path->site)));
+    json_object_set_new(object, "scope", mr_json_id(scope->id));
+    json_object_set_new(object, "app", mr_json_text(scope->app));
+    json_object_set_new(object, "host", mr_json_text(scope->host));
+    return object;
+}
+
+static struct ranked *gather(const struct mr_model_root *root, uint32_t entry,
+                             bool by_count, size_t *count)
+{
+    uint32_t all = mr_model_count(root, MR_MODEL_SHAPE);
+    struct ranked *order = calloc((size_t)all + 1, sizeof(*order));
+
+    *count = 0;
+    for (uint32_t i = 0; order && i < all; i++) {
+        const struct mr_shape_stats *stats = &mr_model_shape_stat(root, i)->stats;
+
+        if (entry == MR_MODEL_NONE || mr_model_shape(root, i)->entry == entry)
+            order[(*count)++] = (struct ranked){
+                by_count ? stats->ok + stats->failed : stats->time.sum, i};
+    }
+    if (order)
+        qsort(order, *count, sizeof(*order), by_weight);
+    return order;
+}
+
+static uint32_t chosen_entry(struct mr_api_request *request)
+{
+    struct mr_id id;
+
+    if (!mr_api_id(request, "entry", &id))
+        return MR_MODEL_NONE;
+    const struct mr_model_path *path = mr_model_path(
+        request->root, mr_model_find(request->root, MR_MODEL_PATH, id));
+    if (path && path->parent == MR_MODEL_NONE && path->entry != MR_MODEL_NONE)
+        return path->entry;
+    mr_api_fail(request, 404, "parameter 'entry': no such entry point");
+    return MR_MODEL_NONE;
+}
+
+json_t *mr_api_shapes(struct mr_api_request *request)
+{
+    static const char *const sorts[] = {"time", "count", NULL};
+    uint64_t limit = mr_api_limit(request);
+    bool by_count = mr_api_choice(request, "sort", sorts) == 1;
+    uint32_t entry = chosen_entry(request);
+    size_t count;
+
+    if (request->status != 200)
+        return NULL;
+    struct ranked *order = gather(request->root, entry, by_count, &count);
+    if (!order)
+        return NULL;
+    json_t *rows = json_array();
+    for (size_t i = 0; i < count && i < limit; i++)
+        json_array_append_new(rows, shape(request->root, order[i].index));
+    free(order);
+    return json_pack("{s:o, s:o, s:o}", "generation",
+                     mr_json_u64(request->root->head.generation), "total",
+                     mr_json_u64(count), "shapes", rows);
+}
+
+/*
+ * A node expanded. Equal subtrees are one node in the model, so the expanded tree can be
+ * exponentially larger: `left` bounds it. A child that is not known (yet) shows its id.
+ */
+static json_t *expand(const struct mr_model_root *root, struct mr_id id, uint64_t depth,
+                      uint64_t *left)
+{
+    const struct mr_model_node *node =
+        mr_model_node(root, mr_model_find(root, MR_MODEL_NODE, id));
+    json_t *object = json_pack("{s:o, s:b}", "id", mr_json_id(id), "known", node != NULL);
+
+    --*left;
+    if (!node)
+        return object;
+    json_object_set_new(object, "site", mr_json_site(mr_model_site(root, node->site)));
+    json_object_set_new(object, "exactness", json_string(exactness_name(node->exactness)));
+    json_t *children = json_array();
+    uint32_t shown = 0;
+    for (; depth && *left && shown < node->child_count; shown++) {
+        const struct mr_model_child *child = &node->children[shown];
+        json_t *below = expand(root, child->id, depth - 1, left);
+
+        /* null: one or more, the run was folded */
+        json_object_set_new(below, "repeat",
+                            mr_json_u64_if(child->repeat > 0, child->repeat));
+        json_array_append_new(children, below);
+    }
+    json_object_set_new(object, "children", children);
+    if (shown < node->child_count)
+        json_object_set_new(object, "more", mr_json_u64(node->child_count - shown));
+    return object;
+}
+
+/* The shape's statistics in each scope, with the histogram. */
+static json_t *scopes_of(const struct mr_model_root *root, uint32_t first, uint64_t limit)
+{
+    json_t *rows = json_array();
+
+    for (uint32_t i = first; i != MR_MODEL_NONE && limit; limit--) {
+        json_t *row = shape(root, i);
+
+        json_object_set_new(
+            row, "histogram",
+            mr_json_histogram(&mr_model_shape_stat(root, i)->stats.histogram));
+        json_array_append_new(rows, row);
+        i = mr_model_shape(root, i)->next_same;
+    }
+    return rows;
+}
+
+json_t *mr_api_shape(struct mr_api_request *request)
+{
+    uint64_t limit = mr_api_limit(request), left = limit;
+    uint64_t depth = mr_api_number(request, "depth", 64, 0, MR_API_DEPTH_MAX);
+    const struct mr_model_root *root = request->root;
+    struct mr_id id;
+
+    if (request->status != 200)
+        return NULL;
+    if (mr_id_parse(request->tail, strlen(request->tail), &id) != MR_OK)
+        return mr_api_fail(request, 400,
+                           "shape: 32 hexadecimal digits are needed after /shapes/");
+    uint32_t first = mr_model_find_shape(root, id);
+    if (first == MR_MODEL_NONE)
+        return mr_api_fail(request, 404, "no such shape");
+    json_t *tree = expand(root, id, depth, &left);
+    return json_pack("{s:o, s:o, s:o, s:o, s:o}", "generation",
+                     mr_json_u64(root->head.generation), "id", mr_json_id(id), "nodes",
+                     mr_json_u64(limit - left), "scopes", scopes_of(root, first, limit),
+                     "tree", tree);
+}

@@ -1,0 +1,262 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The answers that are a summary's tables: functions, entries, ledger. */
+#include "base/compiler.h"
+#include "master/api_private.h"
+
+#include <stdlib.h>
+
+static struct mr_summary *summarise(struct mr_api_request *request,
+                                    struct mr_summary_limits limits)
+{
+    struct mr_summary *summary = NULL;
+
+    if (request->status == 200)
+        (void)mr_summary_of(request->root, &limits, &summary);
+    return summary;
+}
+
+static int by_number(uint64_t a, uint64_t b)
+{
+    return a < b ? 1 : a > b ? -1 : 0; /* largest first */
+}
+
+static int by_total(const void *a, const void *b)
+{
+    return by_number(((const struct mr_summary_function *)a)->total_ns,
+                     ((const struct mr_summary_function *)b)->total_ns);
+}
+
+static int by_calls(const void *a, const void *b)
+{
+    return by_number(((const struct mr_summary_function *)a)->calls,
+                     ((const struct mr_summary_function *)b)->calls);
+}
+
+static int by_count(const void *a, const void *b)
+{
+    return by_number(((const struct mr_summary_entry *)a)->count,
+                     ((const struct mr_summary_entry *)b)->count);
+}
+
+static int by_max(const void *a, const void *b)
+{
+    return by_number(((const struct mr_summary_entry *)a)->max_ns,
+                     ((const struct mr_summary_entry *)b)->max_ns);
+}
+
+typedef int order(const void *a, const void *b);
+
+/* Rows are by self time already; another order needs all of them. */
+static void sort(void *rows, size_t count, size_t size, order *by)
+{
+    if (by)
+        qsort(rows, count, size, by);
+}
+
+static size_t at_most(size_t count, uint64_t limit)
+{
+    return count > limit ? (size_t)limit : count;
+}
+
+static json_t *function(const struct mr_summary_function *row)
+{
+    bool timed = row->is_timed;
+    json_t *object = json_pack(
+        "{s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:b}", "site",
+        mr_json_id(row->site), "name", mr_json_text(row->name), "module",
+        mr_json_text(row->module), "file", mr_json_text(row->file), "line",
+        mr_json_u64_if(row->line > 0, row->line), "calls", mr_json_u64(row->calls), "ok",
+        mr_json_u64(row->ok), "failed", mr_json_u64(row->failed), "incomplete",
+        mr_json_u64(row->incomplete), "outer", row->is_outer);
+
+    mr_json_merge(
+        object,
+        json_pack("{s:o, s:o, s:o, s:o, s:o, s:o}", "self_ns",
+                  mr_json_u64_if(timed, row->self_ns), "self_min_ns",
+                  mr_json_u64_if(timed, row->self_min_ns), "self_max_ns",
+                  mr_json_u64_if(timed, row->self_max_ns), "total_ns",
+                  mr_json_u64_if(timed, row->total_ns), "total_min_ns",
+                  mr_json_u64_if(timed, row->total_min_ns), "total_max_ns",
+                  mr_json_u64_if(timed, row->total_max_ns)));
+    return object;
+}
+
+json_t *mr_api_functions(struct mr_api_request *request)
+{
+    static const char *const names[] = {"self", "total", "calls", NULL};
+    static order *const orders[] = {NULL, by_total, by_calls};
+    uint64_t limit = mr_api_limit(request);
+    order *by = orders[mr_api_choice(request, "sort", names)];
+    struct mr_summary_limits limits = {.functions = by ? SIZE_MAX : (size_t)limit};
+    struct mr_summary *summary = summarise(request, limits);
+
+    if (!summary)
+        return NULL;
+    sort(summary->functions, summary->function_count, sizeof(*summary->functions), by);
+    json_t *rows = json_array();
+    for (size_t i = 0; i < at_most(summary->function_count, limit); i++)
+        json_array_append_new(rows, function(&summary->functions[i]));
+    json_t *body = json_pack("{s:o, s:o, s:o, s:o, s:o}", "generation",
+                             mr_json_u64(summary->generation), "total",
+                             mr_json_u64(summary->function_total), "calls",
+                             mr_json_u64(summary->calls), "self_ns",
+                             mr_json_u64(summary->self_ns), "functions", rows);
+    mr_summary_free(summary);
+    return body;
+}
+
+static json_t *by_coverage(const uint64_t values[MR_COVERAGE_COUNT])
+{
+    json_t *object = json_object();
+
+    for (uint32_t i = 0; i < MR_COVERAGE_COUNT; i++)
+        json_object_set_new(object, mr_coverage_name((enum mr_coverage)i),
+                            mr_json_u64(values[i]));
+    return object;
+}
+
+static json_t *entry(const struct mr_summary_entry *row)
+{
+    bool timed = row->is_timed;
+    json_t *object = json_pack(
+        "{s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o}", "id",
+        mr_json_id(row->path), "site", mr_json_id(row->site), "scope",
+        mr_json_id(row->scope), "name", mr_json_text(row->name), "app",
+        mr_json_text(row->app), "version", mr_json_text(row->version), "host",
+        mr_json_text(row->host), "count", mr_json_u64(row->count), "ok",
+        mr_json_u64(row->ok), "failed", mr_json_u64(row->failed), "incomplete",
+        mr_json_u64(row->incomplete));
+
+    mr_json_merge(object,
+                  json_pack("{s:o, s:o, s:o, s:o, s:o, s:o}", "time_ns",
+                            mr_json_u64_if(timed, row->time_ns), "min_ns",
+                            mr_json_u64_if(timed, row->min_ns), "max_ns",
+                            mr_json_u64_if(timed, row->max_ns), "p50",
+                            mr_json_quantile(timed, &row->p50), "p90",
+                            mr_json_quantile(timed, &row->p90), "p99",
+                            mr_json_quantile(timed, &row->p99)));
+    mr_json_merge(object,
+                  json_pack("{s:o, s:o, s:o, s:i, s:i, s:o}", "open",
+                            mr_json_u64(row->open), "oldest_open_ns",
+                            mr_json_u64_if(row->oldest_open_ns > 0, row->oldest_open_ns),
+                            "last_10s", mr_json_u64(row->recent), "paths", (int)row->paths,
+                            "shapes", (int)row->shapes, "traces",
+                            by_coverage(row->traces)));
+    return object;
+}
+
+json_t *mr_api_entries(struct mr_api_request *request)
+{
+    static const char *const names[] = {"time", "count", "max", NULL};
+    static order *const orders[] = {NULL, by_count, by_max};
+    uint64_t limit = mr_api_limit(request);
+    order *by = orders[mr_api_choice(request, "sort", names)];
+    struct mr_summary_limits limits = {.entries = by ? SIZE_MAX : (size_t)limit};
+    struct mr_summary *summary = summarise(request, limits);
+
+    if (!summary)
+        return NULL;
+    sort(summary->entries, summary->entry_count, sizeof(*summary->entries), by);
+    json_t *rows = json_array();
+    for (size_t i = 0; i < at_most(summary->entry_count, limit); i++)
+        json_array_append_new(rows, entry(&summary->entries[i]));
+    json_t *body = json_pack(
+        "{s:o, s:o, s:o, s:o, s:o, s:o, s:{s:o, s:o, s:o}, s:o}", "generation",
+        mr_json_u64(summary->generation), "total", mr_json_u64(summary->entry_total),
+        "traces", mr_json_u64(summary->traces), "paths", mr_json_u64(summary->paths),
+        "shapes", mr_json_u64(summary->shapes), "open", mr_json_u64(summary->open),
+        "coverage", "traces", by_coverage(summary->coverage.traces), "calls",
+        by_coverage(summary->coverage.calls), "time_ns",
+        by_coverage(summary->coverage.time_ns), "entries", rows);
+    mr_summary_free(summary);
+    return body;
+}
+
+static json_t *source(const struct mr_summary_source *row)
+{
+    char const *const policies[] = {"drop", "block", "overwrite"};
+    bool known = row->is_known;
+    json_t *object = json_pack(
+        "{s:o, s:b, s:o, s:o, s:o, s:o, s:o, s:o}", "id", mr_json_id(row->id), "known",
+        known, "worker", mr_id_is_zero(row->worker) ? json_null() : mr_json_id(row->worker),
+        "host", mr_json_text(row->host), "app", mr_json_text(row->app), "version",
+        mr_json_text(row->version), "exe", mr_json_text(row->exe), "pid",
+        mr_json_u64_if(known, row->pid));
+
+    mr_json_merge(object,
+                  json_pack("{s:o, s:o, s:o, s:o, s:o}", "start_ns",
+                            mr_json_u64_if(row->start_ns > 0, row->start_ns), "end_ns",
+                            mr_json_u64_if(row->end_ns > 0, row->end_ns), "state",
+                            known ? json_string(mr_source_state_name(row->state))
+                                  : json_null(),
+                            "policy",
+                            known && row->policy < MR_ARRAY_COUNT(policies)
+                                ? json_string(policies[row->policy])
+                                : json_null(),
+                            "ledger", mr_json_ledger(&row->ledger)));
+    return object;
+}
+
+static json_t *stream(const struct mr_model_stream *row)
+{
+    struct mr_summary_ledger ledger = {
+        .streams = 1,
+        .last = row->entry.last,
+        .reduced = row->entry.reduced,
+        .held = row->entry.held,
+        .lost_all = mr_ledger_lost(&row->entry),
+        .is_balanced = mr_ledger_is_balanced(&row->entry),
+    };
+
+    for (uint32_t i = 0; i < MR_LOSS_REASON_COUNT; i++)
+        ledger.lost[i] = row->entry.lost[i];
+    ledger.streams_balanced = ledger.is_balanced;
+    json_t *object = mr_json_ledger(&ledger);
+    json_object_set_new(object, "stream", mr_json_u64(row->stream));
+    return object;
+}
+
+/* The streams of one source, in the order in which they came. */
+static json_t *streams_of(struct mr_api_request *request, struct mr_id id, uint64_t limit)
+{
+    const struct mr_model_root *root = request->root;
+    uint32_t at = mr_model_find(root, MR_MODEL_SOURCE, id);
+    json_t *rows = json_array();
+    uint64_t total = 0;
+
+    if (at == MR_MODEL_NONE) {
+        json_decref(rows);
+        return mr_api_fail(request, 404, "parameter 'source': no such source");
+    }
+    for (uint32_t i = 0; i < mr_model_count(root, MR_MODEL_STREAM); i++) {
+        const struct mr_model_stream *row = mr_model_stream(root, i);
+
+        if (row->source == at && total++ < limit)
+            json_array_append_new(rows, stream(row));
+    }
+    return json_pack("{s:o, s:o, s:o, s:o}", "generation",
+                     mr_json_u64(root->head.generation), "source", mr_json_id(id), "total",
+                     mr_json_u64(total), "streams", rows);
+}
+
+json_t *mr_api_ledger(struct mr_api_request *request)
+{
+    uint64_t limit = mr_api_limit(request);
+    struct mr_id id;
+
+    if (mr_api_id(request, "source", &id))
+        return request->status == 200 ? streams_of(request, id, limit) : NULL;
+    struct mr_summary *summary =
+        summarise(request, (struct mr_summary_limits){.sources = (size_t)limit});
+    if (!summary)
+        return NULL;
+    json_t *rows = json_array();
+    for (size_t i = 0; i < summary->source_count; i++)
+        json_array_append_new(rows, source(&summary->sources[i]));
+    json_t *body = json_pack("{s:o, s:o, s:o, s:o}", "generation",
+                             mr_json_u64(summary->generation), "total",
+                             mr_json_u64(summary->source_total), "ledger",
+                             mr_json_ledger(&summary->ledger), "sources", rows);
+    mr_summary_free(summary);
+    return body;
+}

@@ -1,0 +1,66 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Shared by ingest.c (thread, events, frames) and ingest_peer.c (connections and their
+ * greeting).
+ *
+ * Use:
+ *     struct mr_peer *peer = mr_peer_new(ingest, fd, "127.0.0.1:4000");
+ *     mr_peer_greet(ingest, peer, &frame);
+ *     mr_peer_refuse(ingest, peer, MR_WIRE_ERROR_STATE, "...");
+ */
+#ifndef MR_MASTER_INGEST_PRIVATE_H
+#define MR_MASTER_INGEST_PRIVATE_H
+
+#include "base/table.h"
+#include "master/ingest.h"
+#include "master/repository.h"
+#include "net/conn.h"
+#include "net/control.h"
+
+#include <pthread.h>
+
+struct mr_peer {
+    struct mr_conn conn;
+    struct mr_id id;     /* of the sender, once greeted */
+    uint32_t sender;     /* index, once greeted */
+    uint64_t opened_ns;
+    uint64_t linger_until_ns; /* 0: not refused; what still comes is thrown away */
+    uint64_t bytes_counted;
+    bool is_ending; /* BYE came, or the peer closed: goes when all is acknowledged */
+    struct mr_peer *next, *previous;
+};
+
+struct mr_ingest_sender {
+    uint64_t applied;     /* sequence of the last frame in the model */
+    struct mr_peer *peer; /* NULL: away */
+};
+
+struct mr_ingest {
+    struct mr_ingest_config config;
+    struct mr_ingest_counters counters;
+    struct mr_repository repository;
+    struct mr_graph *graph;
+    int epoll_fd, stop_fd, end_fd;
+    pthread_t thread;
+    bool is_started, is_dirty, is_paused;
+    _Atomic bool is_alive;
+    struct mr_peer *peers;
+    struct mr_table sender_ids;
+    struct mr_ingest_sender *senders;
+    uint32_t sender_capacity;
+    uint64_t published_ns, ticked_ns;
+};
+
+/* Takes `fd`. NULL without memory. */
+struct mr_peer *mr_peer_new(struct mr_ingest *ingest, int fd, const char *name);
+void mr_peer_free(struct mr_ingest *ingest, struct mr_peer *peer);
+/* One ERROR frame, one line in the log; the peer lingers so that it can read it. */
+void mr_peer_refuse(struct mr_ingest *ingest, struct mr_peer *peer,
+                    enum mr_wire_error code, const char *text);
+/* A HELLO: checks it and answers. */
+void mr_peer_greet(struct mr_ingest *ingest, struct mr_peer *peer,
+                   const struct mr_frame *frame);
+/* Throws away what came of a refused one. False when it is over. */
+bool mr_peer_linger(struct mr_peer *peer, uint64_t now_ns);
+
+#endif

@@ -1,0 +1,232 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "master/master.h"
+
+#include "base/assert.h"
+#include "base/clock.h"
+#include "base/log.h"
+#include "master/http.h"
+#include "master/ingest.h"
+#include "master/options.h"
+#include "master/store.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/signalfd.h>
+#include <unistd.h>
+
+#define EXIT_USAGE 2
+#define PATH_SIZE 4096
+
+struct master {
+    struct mr_master_options options;
+    struct mr_model *model;
+    struct mr_store *store;
+    struct mr_ingest *ingest;
+    struct mr_http *http;
+    struct mr_api api;
+    int signal_fd, listen_fd, http_fd;
+    uint16_t port, http_port;
+};
+
+/* Before any thread is made, so that all of them leave signals to the descriptor. */
+static enum mr_status open_signals(struct master *master, struct mr_error *error)
+{
+    sigset_t set;
+
+    (void)sigemptyset(&set);
+    (void)sigaddset(&set, SIGTERM);
+    (void)sigaddset(&set, SIGINT);
+    (void)pthread_sigmask(SIG_BLOCK, &set, NULL);
+    (void)signal(SIGPIPE, SIG_IGN);
+    master->signal_fd = signalfd(-1, &set, SFD_CLOEXEC);
+    if (master->signal_fd < 0)
+        return mr_error_set_errno(error, MR_EIO, errno, "cannot wait for signals");
+    return MR_OK;
+}
+
+/* The ports first: a second master on them must not touch the store. */
+static enum mr_status open_ports(struct master *master, struct mr_error *error)
+{
+    const struct mr_master_options *options = &master->options;
+    struct mr_error cause = MR_ERROR_NONE;
+    enum mr_status status =
+        mr_listen(&options->listen_at, *options->token != '\0', options->insecure,
+                  &master->listen_fd, &master->port, &cause);
+
+    if (status != MR_OK)
+        return mr_error_set(error, status, "--listen: %s", cause.text);
+    status = mr_listen(&options->http_at, false, options->insecure, &master->http_fd,
+                       &master->http_port, &cause);
+    if (status == MR_OK)
+        return MR_OK;
+    if (status == MR_EADDR)
+        return mr_error_set(error, status, "--http: %s:%s is in use or not usable; --http "
+                            "takes another one, port 0 any that is free",
+                            options->http_at.host, options->http_at.port);
+    return mr_error_set(error, status, "--http: %s", cause.text);
+}
+
+static enum mr_status open_model(struct master *master, struct mr_error *error)
+{
+    const struct mr_master_options *options = &master->options;
+    struct mr_model_limits limits = MR_MODEL_LIMITS_DEFAULT;
+    const struct mr_store_config config = {
+        .directory = options->store,
+        .sync = (enum mr_store_sync)options->store_sync,
+        .commit_interval_ns = options->commit_interval_ns,
+        .checkpoint_interval_ns = options->checkpoint_interval_ns,
+        .checkpoint_bytes = options->checkpoint_bytes,
+    };
+
+    limits.paths = (uint32_t)options->max_paths;
+    limits.shapes = (uint32_t)options->max_shapes;
+    limits.nodes = (uint32_t)options->max_nodes;
+    limits.sites = (uint32_t)options->max_sites;
+    limits.streams = (uint32_t)options->max_streams;
+    limits.series_points = (uint32_t)options->max_points;
+    enum mr_status status = mr_model_new(&limits, &master->model);
+    if (status != MR_OK)
+        return mr_error_set(error, status, "out of memory");
+    status = mr_store_open(&config, master->model, &master->store, error);
+    return status == MR_OK ? mr_store_start(master->store, error) : status;
+}
+
+static enum mr_status start_servers(struct master *master, struct mr_error *error)
+{
+    const struct mr_master_options *options = &master->options;
+    const struct mr_ingest_config config = {
+        .listen_fd = master->listen_fd,
+        .token = options->token,
+        .max_frame = (uint32_t)options->max_frame,
+        .max_connections = (uint32_t)options->max_connections,
+        .credit = options->credit,
+        .model = master->model,
+        .store = master->store,
+    };
+
+    master->listen_fd = -1; /* taken */
+    enum mr_status status = mr_ingest_start(&config, &master->ingest, error);
+    if (status != MR_OK)
+        return status;
+    master->api = (struct mr_api){.model = master->model,
+                                  .store = master->store,
+                                  .ingest = master->ingest,
+                                  .start_ns = mr_clock_realtime_ns()};
+    int http_fd = master->http_fd;
+    master->http_fd = -1; /* taken */
+    return mr_http_start(http_fd, &master->api, &master->http, error);
+}
+
+static bool is_v6(const char *host)
+{
+    return strchr(host, ':') != NULL;
+}
+
+/* Whole or not at all: a temporary file takes the name. */
+static enum mr_status write_ready(const struct master *master, struct mr_error *error)
+{
+    const struct mr_master_options *options = &master->options;
+    char path[PATH_SIZE];
+    const char *listen = options->listen_at.host, *http = options->http_at.host;
+    const char *ready = options->ready_file;
+
+    if (!*ready)
+        return MR_OK;
+    if (snprintf(path, sizeof(path), "%s.%ld", ready, (long)getpid()) >= PATH_SIZE)
+        return mr_error_set(error, MR_EUSAGE, "--ready-file: the path is too long");
+    FILE *file = fopen(path, "we");
+    if (!file)
+        return mr_error_set_errno(error, MR_EUSAGE, errno, "--ready-file %s", ready);
+    int size = fprintf(
+        file, "{\"listen\":\"%s%s%s:%u\",\"http\":\"%s%s%s:%u\",\"pid\":%ld}\n",
+        is_v6(listen) ? "[" : "", listen, is_v6(listen) ? "]" : "", master->port,
+        is_v6(http) ? "[" : "", http, is_v6(http) ? "]" : "", master->http_port,
+        (long)getpid());
+    bool is_written = fclose(file) == 0 && size > 0;
+    if (is_written && rename(path, ready) == 0)
+        return MR_OK;
+    enum mr_status status =
+        mr_error_set_errno(error, MR_EIO, errno, "--ready-file %s", ready);
+    (void)unlink(path);
+    return status;
+}
+
+static enum mr_status start(struct master *master, struct mr_error *error)
+{
+    enum mr_status status = open_signals(master, error);
+
+    if (status == MR_OK)
+        status = open_ports(master, error);
+    if (status == MR_OK)
+        status = open_model(master, error);
+    if (status == MR_OK)
+        status = start_servers(master, error);
+    if (status == MR_OK)
+        status = write_ready(master, error);
+    if (status == MR_OK)
+        mr_log_info("listening for workers on %s:%u, page at http://%s:%u/, store in %s",
+                    master->options.listen_at.host, master->port,
+                    master->options.http_at.host, master->http_port,
+                    master->options.store);
+    return status;
+}
+
+/* Until a signal (true), or until ingest ends by itself. */
+static bool wait_for_end(const struct master *master)
+{
+    struct pollfd fds[] = {
+        {.fd = master->signal_fd, .events = POLLIN},
+        {.fd = mr_ingest_end_fd(master->ingest), .events = POLLIN},
+    };
+
+    while (poll(fds, 2, -1) < 0 && errno == EINTR)
+        continue;
+    return !(fds[1].revents & POLLIN);
+}
+
+/* In flow order: frames, journal, last acknowledgements; then what reads the model. */
+static bool stop(struct master *master)
+{
+    bool is_saved = true;
+
+    if (master->ingest)
+        mr_ingest_stop(master->ingest);
+    if (master->store)
+        is_saved = mr_store_stop(master->store) == MR_OK;
+    mr_http_stop(master->http);
+    mr_ingest_free(master->ingest);
+    mr_store_close(master->store);
+    mr_model_free(master->model);
+    if (master->listen_fd >= 0)
+        close(master->listen_fd);
+    if (master->http_fd >= 0)
+        close(master->http_fd);
+    if (master->signal_fd >= 0)
+        close(master->signal_fd);
+    return is_saved;
+}
+
+int mr_master_command(int argc, char **argv)
+{
+    struct master master = {.signal_fd = -1, .listen_fd = -1, .http_fd = -1};
+    struct mr_error error = MR_ERROR_NONE;
+    int exit_status = mr_master_options_read(argc, argv, &master.options);
+
+    if (exit_status >= 0)
+        return exit_status;
+    mr_log_init("master", (enum mr_log_level)master.options.log_level);
+    if (start(&master, &error) != MR_OK) {
+        mr_log_error("%s", error.text);
+        (void)stop(&master);
+        return EXIT_USAGE;
+    }
+    bool is_signal = wait_for_end(&master);
+    bool is_saved = stop(&master);
+    if (*master.options.ready_file)
+        (void)unlink(master.options.ready_file);
+    return is_signal && is_saved ? EXIT_SUCCESS : EXIT_FAILURE;
+}

@@ -1,0 +1,90 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "master/options.h"
+
+#include "base/compiler.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+#define EXIT_USAGE 2
+
+static const struct mr_option_spec specs[] = {
+#define MR_OPTION(...) MR_OPTION_SPEC(struct mr_master_options, __VA_ARGS__)
+#include "master/options.def"
+#undef MR_OPTION
+};
+
+static const struct mr_option_table table = {
+    .command = "millrace master",
+    .summary = "hold the model that workers make, keep it on disk, show it",
+    .specs = specs,
+    .spec_count = MR_ARRAY_COUNT(specs),
+};
+
+static enum mr_status read_endpoint(const char *flag, const char *text,
+                                    struct mr_endpoint *endpoint, struct mr_error *error)
+{
+    struct mr_endpoints endpoints;
+    struct mr_error cause = MR_ERROR_NONE;
+
+    if (mr_endpoints_parse(text, &endpoints, &cause) != MR_OK)
+        return mr_error_set(error, MR_EUSAGE, "--%s: %s", flag, cause.text);
+    if (endpoints.count != 1)
+        return mr_error_set(error, MR_EUSAGE, "--%s: one address is needed", flag);
+    *endpoint = endpoints.items[0];
+    return MR_OK;
+}
+
+/* The file's first line. Its contents are never part of a message. */
+static enum mr_status read_token(const char *path, char token[MR_MASTER_TOKEN_SIZE],
+                                 struct mr_error *error)
+{
+    token[0] = '\0';
+    if (!*path)
+        return MR_OK;
+    FILE *file = fopen(path, "re");
+    if (!file)
+        return mr_error_set_errno(error, MR_EUSAGE, errno, "--token-file %s", path);
+    if (!fgets(token, MR_MASTER_TOKEN_SIZE, file))
+        token[0] = '\0';
+    (void)fclose(file);
+    token[strcspn(token, "\r\n")] = '\0';
+    if (!*token)
+        return mr_error_set(error, MR_EUSAGE, "--token-file %s: its first line is empty",
+                            path);
+    return MR_OK;
+}
+
+static enum mr_status check(struct mr_master_options *options, struct mr_error *error)
+{
+    enum mr_status status =
+        read_endpoint("listen", options->listen, &options->listen_at, error);
+
+    if (status == MR_OK)
+        status = read_endpoint("http", options->http, &options->http_at, error);
+    if (status == MR_OK)
+        status = read_token(options->token_file, options->token, error);
+    if (status == MR_OK && !*options->store)
+        status = mr_error_set(error, MR_EUSAGE, "--store: a directory is needed");
+    return status;
+}
+
+int mr_master_options_read(int argc, char **argv, struct mr_master_options *options)
+{
+    struct mr_error error = MR_ERROR_NONE;
+    int first;
+
+    memset(options, 0, sizeof(*options));
+    int exit_status = mr_options_start(&table, options, argc, argv, &first);
+    if (exit_status >= 0)
+        return exit_status;
+    if (first < argc)
+        (void)mr_error_set(&error, MR_EUSAGE, "'%s' is not an option", argv[first]);
+    else
+        (void)check(options, &error);
+    if (error.status == MR_OK)
+        return -1;
+    (void)fprintf(stderr, "%s: %s\n", table.command, error.text);
+    return EXIT_USAGE;
+}

@@ -1,0 +1,525 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The live page: asks the API once a second and updates the tables in place, so that scroll
+ * position, sorting and focus stay. All text goes in as text, never as markup: names come from
+ * the programs that are traced. A number that is not known is null in the API and a dash here.
+ */
+"use strict";
+
+type Num = number | null;
+interface Quantile { value_ns: number; low_ns: number; high_ns: number; }
+interface ByCoverage { whole: number; folded: number; paths: number; incomplete: number; }
+interface Entry {
+    id: string; name: string; app: string | null; version: string | null; host: string | null;
+    count: number; failed: number; incomplete: number; open: number; last_10s: number;
+    time_ns: Num; max_ns: Num; p50: Quantile | null; p99: Quantile | null; shapes: number; paths: number;
+}
+interface Entries {
+    total: number; traces: number; paths: number; shapes: number; open: number; entries: Entry[];
+    coverage: { traces: ByCoverage; calls: ByCoverage; time_ns: ByCoverage };
+}
+interface Func {
+    site: string; name: string; module: string | null; file: string | null; line: Num;
+    calls: number; failed: number; incomplete: number; outer: boolean;
+    self_ns: Num; total_ns: Num; self_max_ns: Num;
+}
+interface Functions { total: number; calls: number; self_ns: number; functions: Func[]; }
+interface Balance {
+    streams: number; streams_balanced: number; written: number; reduced: number; held: number;
+    lost: number; lost_by_reason: { [reason: string]: number }; balanced: boolean;
+}
+interface Source {
+    id: string; host: string | null; app: string | null; version: string | null; exe: string | null;
+    pid: Num; state: string | null; policy: string | null; ledger: Balance;
+}
+interface Ledger { total: number; ledger: Balance; sources: Source[]; }
+
+const POLL_MS = 1000;
+const ROWS = 500;
+const SPARK_POINTS = 120;
+const DASH = "\u2013";
+
+function byId<T extends Element>(id: string): T {
+    const found = document.getElementById(id);
+    if (!found)
+        throw new Error("no element " + id);
+    return found as unknown as T;
+}
+
+function make<K extends keyof HTMLElementTagNameMap>(
+    tag: K, className = "", text = ""): HTMLElementTagNameMap[K] {
+    const element = document.createElement(tag);
+    if (className)
+        element.className = className;
+    if (text)
+        element.textContent = text;
+    return element;
+}
+
+function setText(element: Element, text: string): void {
+    if (element.textContent !== text)
+        element.textContent = text;
+}
+
+/* Numbers as people read them. */
+
+function count(value: Num): string {
+    if (value === null)
+        return DASH;
+    const units: [number, string][] = [[1e12, "T"], [1e9, "G"], [1e6, "M"]];
+    for (const [size, unit] of units)
+        if (Math.abs(value) >= size)
+            return (value / size).toPrecision(4) + " " + unit;
+    return Math.round(value).toLocaleString("en-US");
+}
+
+function rate(perSecond: number): string {
+    if (perSecond === 0)
+        return "0";
+    return perSecond < 10 ? perSecond.toFixed(1) : count(perSecond);
+}
+
+function time(ns: Num): string {
+    if (ns === null)
+        return DASH;
+    const units: [number, string][] = [[1e9, "s"], [1e6, "ms"], [1e3, "\u00b5s"]];
+    if (ns >= 6e11)
+        return (ns / 6e10).toFixed(1) + " min";
+    for (const [size, unit] of units)
+        if (ns >= size)
+            return (ns / size).toPrecision(3) + " " + unit;
+    return Math.round(ns) + " ns";
+}
+
+function percent(part: number, all: number): string {
+    if (all <= 0)
+        return DASH;
+    const value = 100 * part / all;
+    if (value > 0 && value < 0.1)
+        return "< 0.1 %";
+    return (value > 99.9 && value < 100 ? "> 99.9" : value.toFixed(1)) + " %";
+}
+
+/* Tables: columns say how a row is shown and sorted; rows are kept by key. */
+
+interface Column<Row> {
+    title: string;
+    hint: string;
+    sort?: (row: Row) => number | string;
+    fill: (cell: HTMLTableCellElement, row: Row) => void;
+    name?: boolean;
+}
+
+function plain(cell: HTMLTableCellElement, text: string, className = ""): void {
+    setText(cell, text);
+    if (cell.className !== className)
+        cell.className = className;
+}
+
+function amount(cell: HTMLTableCellElement, value: Num, alarm = false): void {
+    const kind = value === null ? "none" : value === 0 ? "zero" : alarm ? "alarm" : "";
+    plain(cell, count(value), kind);
+}
+
+function duration(cell: HTMLTableCellElement, ns: Num): void {
+    plain(cell, time(ns), ns === null ? "none" : "");
+}
+
+/* A number with its part of the whole as a bar behind it. */
+function share(cell: HTMLTableCellElement, text: string, part: number, all: number): void {
+    if (!cell.firstElementChild) {
+        cell.className = "share";
+        cell.append(make("i"), make("span"), make("em"));
+    }
+    const [bar, value, ratio] = Array.from(cell.children) as HTMLElement[];
+    const width = all > 0 ? Math.max(0, Math.min(1, part / all)) : 0;
+    bar.style.width = "calc((100% - 12px) * " + width.toFixed(4) + ")";
+    setText(value, text);
+    setText(ratio, percent(part, all));
+}
+
+function title(cell: HTMLTableCellElement, name: string, below: string): void {
+    if (!cell.firstElementChild)
+        cell.append(make("code"), make("small"));
+    setText(cell.children[0], name);
+    setText(cell.children[1], below);
+    cell.title = below ? name + "\n" + below : name;
+}
+
+class Table<Row> {
+    private readonly body: HTMLTableSectionElement;
+    private readonly rows = new Map<string, HTMLTableRowElement>();
+    private readonly heads: HTMLTableCellElement[] = [];
+    private sorted: number;
+    private descending = true;
+    private last: Row[] = [];
+    filter: (row: Row) => boolean = () => true;
+
+    constructor(private readonly table: HTMLTableElement, caption: string,
+                private readonly columns: Column<Row>[], private readonly key: (row: Row) => string,
+                private readonly empty: string, sorted: number) {
+        this.sorted = sorted;
+        const head = make("thead"), line = make("tr");
+        columns.forEach((column, index) => line.append(this.head(column, index)));
+        head.append(line);
+        this.body = make("tbody");
+        this.table.append(make("caption", "", caption), head, this.body);
+        this.mark();
+    }
+
+    private head(column: Column<Row>, index: number): HTMLTableCellElement {
+        const cell = make("th", column.name ? "name" : "");
+        cell.scope = "col";
+        cell.title = column.hint;
+        if (column.sort) {
+            const button = make("button", "", column.title);
+            button.type = "button";
+            button.addEventListener("click", () => this.sortBy(index));
+            cell.append(button);
+        } else {
+            cell.classList.add("plain");
+            cell.textContent = column.title;
+        }
+        this.heads.push(cell);
+        return cell;
+    }
+
+    private mark(): void {
+        this.heads.forEach((cell, index) => {
+            if (index === this.sorted)
+                cell.setAttribute("aria-sort", this.descending ? "descending" : "ascending");
+            else
+                cell.removeAttribute("aria-sort");
+        });
+    }
+
+    private sortBy(index: number): void {
+        this.descending = index === this.sorted ? !this.descending : !this.columns[index].name;
+        this.sorted = index;
+        this.mark();
+        this.show(this.last);
+    }
+
+    private compare(a: Row, b: Row): number {
+        const sort = this.columns[this.sorted].sort;
+        if (!sort)
+            return 0;
+        const left = sort(a), right = sort(b);
+        const order = left < right ? -1 : left > right ? 1 : 0;
+        if (order)
+            return this.descending ? -order : order;
+        return this.key(a) < this.key(b) ? -1 : 1; /* so that equal rows lie still */
+    }
+
+    private newRow(): HTMLTableRowElement {
+        const line = make("tr");
+        for (const column of this.columns) {
+            if (column === this.columns[0]) {
+                const cell = make("th", "name");
+                cell.scope = "row";
+                line.append(cell);
+            } else {
+                line.append(make("td", column.name ? "name" : ""));
+            }
+        }
+        return line;
+    }
+
+    refresh(): void {
+        this.show(this.last);
+    }
+
+    show(rows: Row[]): void {
+        this.last = rows;
+        const shown = rows.filter(this.filter).sort((a, b) => this.compare(a, b));
+        const seen = new Set<string>();
+        let at: Element | null = this.body.firstElementChild;
+        for (const row of shown) {
+            const key = this.key(row);
+            const line = this.rows.get(key) || this.newRow();
+            this.rows.set(key, line);
+            seen.add(key);
+            this.columns.forEach((column, index) =>
+                column.fill(line.cells[index], row));
+            if (line === at)
+                at = at.nextElementSibling;
+            else
+                this.body.insertBefore(line, at);
+        }
+        this.rows.forEach((line, key) => {
+            if (!seen.has(key)) {
+                line.remove();
+                this.rows.delete(key);
+            }
+        });
+        this.showEmpty(shown.length === 0, rows.length > 0);
+    }
+
+    private showEmpty(isEmpty: boolean, isFiltered: boolean): void {
+        let line = this.body.querySelector(".empty");
+        if (!isEmpty) {
+            line?.remove();
+            return;
+        }
+        if (!line) {
+            line = make("tr", "empty");
+            const cell = make("td");
+            cell.colSpan = this.columns.length;
+            line.append(cell);
+            this.body.append(line);
+        }
+        setText(line.children[0], isFiltered ? "Nothing matches." : this.empty);
+    }
+}
+
+/* The three tables. */
+
+let allTime = 0, allSelf = 0, allCalls = 0;
+
+function number(value: Num): number {
+    return value === null ? -1 : value;
+}
+
+function quantileTitle(cell: HTMLTableCellElement, quantile: Quantile | null): void {
+    duration(cell, quantile ? quantile.value_ns : null);
+    cell.title = quantile
+        ? "between " + time(quantile.low_ns) + " and " + time(quantile.high_ns) : "";
+}
+
+const entryColumns: Column<Entry>[] = [
+    {title: "entry point", hint: "the function that a trace begins with", name: true,
+     sort: row => row.name,
+     fill: (cell, row) => title(cell, row.name,
+         [row.app, row.version, row.host].filter(Boolean).join(" \u00b7 "))},
+    {title: "count", hint: "traces so far", sort: row => row.count,
+     fill: (cell, row) => amount(cell, row.count)},
+    {title: "per s", hint: "traces per second, over the last 10 s", sort: row => row.last_10s,
+     fill: (cell, row) => plain(cell, rate(row.last_10s / 10), row.last_10s ? "" : "zero")},
+    {title: "time", hint: "all its traces together, and its share of all entry points",
+     sort: row => number(row.time_ns),
+     fill: (cell, row) => share(cell, time(row.time_ns), row.time_ns || 0, allTime)},
+    {title: "p50", hint: "half of the traces took no longer", sort: row => row.p50 ? row.p50.value_ns : -1,
+     fill: (cell, row) => quantileTitle(cell, row.p50)},
+    {title: "p99", hint: "99 of 100 traces took no longer", sort: row => row.p99 ? row.p99.value_ns : -1,
+     fill: (cell, row) => quantileTitle(cell, row.p99)},
+    {title: "max", hint: "the slowest trace", sort: row => number(row.max_ns),
+     fill: (cell, row) => duration(cell, row.max_ns)},
+    {title: "failed", hint: "traces that ended with status failed", sort: row => row.failed,
+     fill: (cell, row) => amount(cell, row.failed, true)},
+    {title: "incomplete", hint: "traces that lost events or never ended", sort: row => row.incomplete,
+     fill: (cell, row) => amount(cell, row.incomplete, true)},
+    {title: "open", hint: "traces that run now", sort: row => row.open,
+     fill: (cell, row) => amount(cell, row.open)},
+    {title: "shapes", hint: "different structures of its traces", sort: row => row.shapes,
+     fill: (cell, row) => amount(cell, row.shapes)},
+    {title: "paths", hint: "different chains of calls below it", sort: row => row.paths,
+     fill: (cell, row) => amount(cell, row.paths)},
+];
+
+function place(row: Func): string {
+    const file = row.file ? row.file + (row.line ? ":" + row.line : "") : "";
+    return [row.module, file, row.outer ? "outer frame" : ""].filter(Boolean).join(" \u00b7 ");
+}
+
+const functionColumns: Column<Func>[] = [
+    {title: "function", hint: "where the time goes", name: true, sort: row => row.name,
+     fill: (cell, row) => title(cell, row.name, place(row))},
+    {title: "calls", hint: "calls, and the share of all calls", sort: row => row.calls,
+     fill: (cell, row) => share(cell, count(row.calls), row.calls, allCalls)},
+    {title: "self", hint: "time in the function itself, and the share of all time",
+     sort: row => number(row.self_ns),
+     fill: (cell, row) => share(cell, time(row.self_ns), row.self_ns || 0, allSelf)},
+    {title: "total", hint: "time in it and what it calls; a recursion counts once",
+     sort: row => number(row.total_ns),
+     fill: (cell, row) => duration(cell, row.total_ns)},
+    {title: "self/call", hint: "mean time in the function itself",
+     sort: row => row.self_ns === null ? -1 : row.self_ns / row.calls,
+     fill: (cell, row) => duration(cell, row.self_ns === null ? null : row.self_ns / row.calls)},
+    {title: "max self", hint: "the longest time of one call in itself", sort: row => number(row.self_max_ns),
+     fill: (cell, row) => duration(cell, row.self_max_ns)},
+    {title: "failed", hint: "calls that ended with status failed", sort: row => row.failed,
+     fill: (cell, row) => amount(cell, row.failed, true)},
+    {title: "incomplete", hint: "calls whose end was not seen", sort: row => row.incomplete,
+     fill: (cell, row) => amount(cell, row.incomplete, true)},
+];
+
+function lossText(ledger: Balance): string {
+    return Object.keys(ledger.lost_by_reason)
+        .map(reason => reason + " " + count(ledger.lost_by_reason[reason])).join(", ");
+}
+
+const ledgerColumns: Column<Source>[] = [
+    {title: "source", hint: "a running program", name: true, sort: row => row.app || row.id,
+     fill: (cell, row) => title(cell, row.app || row.id.slice(0, 12),
+         [row.version, row.host, row.pid === null ? "" : "pid " + row.pid].filter(Boolean).join(" \u00b7 "))},
+    {title: "state", hint: "live, finished, or died", name: true, sort: row => row.state || "",
+     fill: (cell, row) => plain(cell, row.state || DASH, "name state-" + (row.state || "unknown"))},
+    {title: "streams", hint: "threads and fibers", sort: row => row.ledger.streams,
+     fill: (cell, row) => amount(cell, row.ledger.streams)},
+    {title: "written", hint: "events that its probe wrote or lost", sort: row => row.ledger.written,
+     fill: (cell, row) => amount(cell, row.ledger.written)},
+    {title: "reduced", hint: "events that are in the model", sort: row => row.ledger.reduced,
+     fill: (cell, row) => amount(cell, row.ledger.reduced)},
+    {title: "held", hint: "enters that wait for their exit", sort: row => row.ledger.held,
+     fill: (cell, row) => amount(cell, row.ledger.held)},
+    {title: "lost", hint: "events that are not in the model", sort: row => row.ledger.lost,
+     fill: (cell, row) => amount(cell, row.ledger.lost, true)},
+    {title: "lost by reason", hint: "why", name: true, sort: row => lossText(row.ledger),
+     fill: (cell, row) => plain(cell, lossText(row.ledger) || DASH, "name")},
+    {title: "balanced", hint: "written = reduced + held + lost, for each of its streams",
+     sort: row => row.ledger.balanced ? 1 : 0,
+     fill: (cell, row) => plain(cell, row.ledger.balanced ? "yes" : "not yet",
+         row.ledger.balanced ? "good" : "")},
+];
+
+const entryTable = new Table<Entry>(byId("entries"), "Entry points", entryColumns, row => row.id,
+    "No trace has ended yet. Point a worker at this master: millrace worker --forward ADDRESS.", 3);
+const functionTable = new Table<Func>(byId("functions"), "Functions by self time", functionColumns,
+    row => row.site, "No call was seen yet.", 2);
+const ledgerTable = new Table<Source>(byId("ledger"), "Ledger by source", ledgerColumns, row => row.id,
+    "No source was seen yet.", 3);
+
+/* Header, totals, coverage. */
+
+function showTotals(entries: Entries, functions: Functions, ledger: Ledger): void {
+    const live = ledger.sources.filter(source => source.state === "live").length;
+    const items: [string, string][] = [
+        ["traces", count(entries.traces)],
+        ["calls", count(functions.calls)],
+        ["functions", count(functions.total)],
+        ["paths", count(entries.paths)],
+        ["shapes", count(entries.shapes)],
+        ["open traces", count(entries.open)],
+        ["sources live of " + count(ledger.total), count(live)],
+    ];
+    const list = byId<HTMLElement>("totals");
+    while (list.children.length < items.length) {
+        const item = make("div");
+        item.append(make("dt"), make("dd"));
+        list.append(item);
+    }
+    items.forEach(([name, value], index) => {
+        setText(list.children[index].children[0], name);
+        setText(list.children[index].children[1], value);
+    });
+}
+
+const coverageText: [keyof ByCoverage, string][] = [
+    ["whole", "whole shapes"], ["folded", "folded shapes"], ["paths", "paths only"],
+    ["incomplete", "incomplete"],
+];
+
+function showCoverage(entries: Entries): void {
+    const bar = byId<HTMLElement>("coverage"), legend = byId<HTMLElement>("legend");
+    const times = entries.coverage.time_ns, traces = entries.coverage.traces;
+    const all = coverageText.reduce((sum, [key]) => sum + times[key], 0);
+    while (bar.children.length < coverageText.length) {
+        const kind = coverageText[bar.children.length][0];
+        const item = make("li");
+        item.append(make("i", kind), make("b"), make("span"));
+        bar.append(make("i", kind));
+        legend.append(item);
+    }
+    coverageText.forEach(([key, text], index) => {
+        (bar.children[index] as HTMLElement).style.flex = (all > 0 ? times[key] / all : 0) + " 0 0";
+        (bar.children[index] as HTMLElement).style.display = times[key] > 0 ? "" : "none";
+        setText(legend.children[index].children[1], percent(times[key], all));
+        setText(legend.children[index].children[2], text + ", " + count(traces[key]) + " traces");
+    });
+    bar.setAttribute("aria-label", coverageText.map(([key, text]) =>
+        text + " " + percent(times[key], all)).join(", "));
+}
+
+function showLedgerState(ledger: Balance): void {
+    const badge = byId<HTMLElement>("ledger-state");
+    const isBad = ledger.lost > 0;
+    badge.hidden = ledger.streams === 0;
+    badge.className = "badge " + (isBad ? "bad" : "good");
+    if (isBad)
+        setText(badge, count(ledger.lost) + " events lost");
+    else
+        setText(badge, ledger.balanced ? "ledger balanced" : "nothing lost, in flight");
+    setText(byId("ledger-note"), count(ledger.written) + " written = " + count(ledger.reduced) +
+        " reduced + " + count(ledger.held) + " held + " + count(ledger.lost) + " lost" +
+        (ledger.balanced ? "" : ", " + (ledger.streams - ledger.streams_balanced) + " of " +
+            ledger.streams + " streams in flight"));
+}
+
+const rates: number[] = [];
+let before: { calls: number; ms: number } | null = null;
+
+function showSpark(calls: number): void {
+    const now = performance.now();
+    if (before && now > before.ms)
+        rates.push(Math.max(0, 1000 * (calls - before.calls) / (now - before.ms)));
+    before = {calls, ms: now};
+    if (rates.length > SPARK_POINTS)
+        rates.shift();
+    if (rates.length < 2)
+        return;
+    const top = Math.max(1, ...rates);
+    const points = rates.map((value, index) =>
+        (120 * index / (rates.length - 1)).toFixed(1) + " " + (26.5 - 24 * value / top).toFixed(1));
+    const [area, line] = Array.from(byId("spark").children);
+    line.setAttribute("d", "M" + points.join("L"));
+    area.setAttribute("d", "M0 28L" + points.join("L") + "L120 28Z");
+    setText(byId("spark-text"), count(rates[rates.length - 1]) + " calls/s");
+}
+
+function note(id: string, shown: number, total: number, what: string): void {
+    setText(byId(id), shown < total ? "the top " + count(shown) + " of " + count(total) + ", " + what : what);
+}
+
+function show(entries: Entries, functions: Functions, ledger: Ledger): void {
+    allTime = entries.entries.reduce((sum, row) => sum + (row.time_ns || 0), 0);
+    allSelf = functions.self_ns;
+    allCalls = functions.calls;
+    showTotals(entries, functions, ledger);
+    showCoverage(entries);
+    showLedgerState(ledger.ledger);
+    showSpark(functions.calls);
+    note("entries-note", entries.entries.length, entries.total, "where traces begin");
+    note("functions-note", functions.functions.length, functions.total, "by time in the function itself");
+    entryTable.show(entries.entries);
+    functionTable.show(functions.functions);
+    ledgerTable.show(ledger.sources);
+}
+
+/* Asking. */
+
+async function ask<T>(path: string): Promise<T> {
+    const answer = await fetch(path, {cache: "no-store"});
+    if (!answer.ok)
+        throw new Error(path + ": " + answer.status);
+    return await answer.json() as T;
+}
+
+function setState(isLive: boolean, text: string): void {
+    byId("state").className = "state " + (isLive ? "live" : "lost-contact");
+    document.body.classList.toggle("stale", !isLive);
+    setText(byId("state-text"), text);
+}
+
+async function poll(): Promise<void> {
+    if (!document.hidden) {
+        try {
+            show(...await Promise.all([
+                ask<Entries>("api/v1/entries?limit=" + ROWS),
+                ask<Functions>("api/v1/functions?limit=" + ROWS),
+                ask<Ledger>("api/v1/ledger?limit=" + ROWS),
+            ]));
+            setState(true, "live");
+        } catch (failure) {
+            setState(false, "no answer from the master");
+        }
+    }
+    window.setTimeout(poll, POLL_MS);
+}
+
+byId<HTMLInputElement>("find").addEventListener("input", event => {
+    const wanted = (event.target as HTMLInputElement).value.trim().toLowerCase();
+    functionTable.filter = row => (row.name + " " + (row.module || "")).toLowerCase().includes(wanted);
+    functionTable.refresh();
+});
+
+void poll();
