@@ -241,7 +241,8 @@ static enum mr_status load_shape(struct load *load)
     if (!entry)
         return MR_EFORMAT;
     uint32_t scope = mr_model_path(load->model->working, entry->path)->scope;
-    return expect_index(mr_model_add_shape(load->model, scope, at, node, &got), index, got);
+    enum mr_status status = mr_model_add_shape(load->model, scope, at, node, &got);
+    return expect_index(status, index, got);
 }
 
 static enum mr_status get_shape_stats(struct load *load)
