@@ -77,7 +77,8 @@ def nobody_above(chain):
         unused.bind(("127.0.0.1", 0))
         worker = chain.worker(f"tcp://127.0.0.1:{unused.getsockname()[1]}", "--drain-timeout", "200ms")
         system.wait_until(lambda: "nobody listens there" in worker.log.read_text(), 10, "the log tells")
-        chain.stop(worker)
+        chain.stop(worker, status=1)
+        check("gave up" in worker.log.read_text(), worker.log.read_text())
 
 
 def test():
