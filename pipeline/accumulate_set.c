@@ -6,6 +6,8 @@
 #include <string.h>
 
 #define MIN_CAPACITY 64u
+#define SPARSE_MIN 4096 /* slots, of a table with few entries in them */
+#define SPARSE_RATIO 32
 
 enum mr_status mr_acc_grow(void **array, uint32_t *capacity, uint32_t needed, size_t size)
 {
@@ -44,7 +46,15 @@ void mr_acc_set_fini(struct mr_acc_set *set)
 
 void mr_acc_set_clear(struct mr_acc_set *set)
 {
-    mr_table_clear(&set->table);
+    size_t capacity = set->table.capacity;
+
+    if (set->count == 0)
+        return;
+    /* Clearing takes time by capacity: after a rare burst the table starts small again. */
+    if (capacity > SPARSE_MIN && set->count < capacity / SPARSE_RATIO)
+        mr_table_fini(&set->table);
+    else
+        mr_table_clear(&set->table);
     set->count = 0;
 }
 

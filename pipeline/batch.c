@@ -3,7 +3,7 @@
  * EVENTS batches are recycled through one bounded list for the process, because the
  * thread that frees them is not the one that makes them when filters run in threads of
  * their own: lists per thread would run dry on one side and full on the other. Numbers:
- * docs/why/batch-recycling.md.
+ * docs/why/2026-11-20-batch-recycling.md.
  *
  * field          written by  read by    access
  * recycled.*     any thread  any        under recycled.mutex

@@ -469,6 +469,33 @@ static void random_bytes_do_no_harm(void **state)
     mr_accumulator_free(acc);
 }
 
+static void after_a_burst_it_is_as_good_as_new(void **state)
+{
+    struct mr_accumulator *acc = new_accumulator(NULL), *fresh = new_accumulator(NULL);
+    unsigned seed = 7;
+    struct mr_buffer payload, a, b;
+
+    (void)state;
+    put_chain(&payload, 20000, 1);
+    merge_into(acc, &payload);
+    mr_buffer_fini(&payload);
+    mr_accumulator_reset(acc);
+    put_payload(&payload, &seed);
+    for (int i = 0; i < 3; i++) { /* the sparse tables of the burst, then small ones */
+        mr_accumulator_reset(acc);
+        merge_into(acc, &payload);
+    }
+    merge_into(fresh, &payload);
+    write_whole(acc, &a);
+    write_whole(fresh, &b);
+    assert_same_bytes(&a, &b);
+    mr_buffer_fini(&a);
+    mr_buffer_fini(&b);
+    mr_buffer_fini(&payload);
+    mr_accumulator_free(acc);
+    mr_accumulator_free(fresh);
+}
+
 static void open_traces_can_be_forgotten_alone(void **state)
 {
     struct mr_accumulator *acc = new_accumulator(NULL);
@@ -507,6 +534,7 @@ int main(void)
         cmocka_unit_test(a_row_that_no_buffer_holds_is_counted_and_the_rest_written),
         cmocka_unit_test(a_broken_payload_says_where_and_later_ones_go_on),
         cmocka_unit_test(random_bytes_do_no_harm),
+        cmocka_unit_test(after_a_burst_it_is_as_good_as_new),
         cmocka_unit_test(open_traces_can_be_forgotten_alone),
     };
 
