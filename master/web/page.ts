@@ -125,15 +125,17 @@ function duration(cell: HTMLTableCellElement, ns: Num): void {
     plain(cell, time(ns), ns === null ? "none" : "");
 }
 
-/* A number with its part of the whole as a bar behind it. */
+/* A number, its part of the whole, and that part as a bar. */
 function share(cell: HTMLTableCellElement, text: string, part: number, all: number): void {
     if (!cell.firstElementChild) {
+        const track = make("i");
+        track.append(make("b"));
         cell.className = "share";
-        cell.append(make("i"), make("span"), make("em"));
+        cell.append(make("span"), make("em"), track);
     }
-    const [bar, value, ratio] = Array.from(cell.children) as HTMLElement[];
+    const [value, ratio, track] = Array.from(cell.children) as HTMLElement[];
     const width = all > 0 ? Math.max(0, Math.min(1, part / all)) : 0;
-    bar.style.width = "calc((100% - 12px) * " + width.toFixed(4) + ")";
+    (track.firstElementChild as HTMLElement).style.width = (100 * width).toFixed(1) + "%";
     setText(value, text);
     setText(ratio, percent(part, all));
 }
@@ -274,7 +276,7 @@ class Table<Row> {
 
 /* The three tables. */
 
-let allTime = 0, allSelf = 0, allCalls = 0;
+let allTime = 0, allSelf = 0;
 
 function number(value: Num): number {
     return value === null ? -1 : value;
@@ -324,8 +326,8 @@ function place(row: Func): string {
 const functionColumns: Column<Func>[] = [
     {title: "function", hint: "where the time goes", name: true, sort: row => row.name,
      fill: (cell, row) => title(cell, row.name, place(row))},
-    {title: "calls", hint: "calls, and the share of all calls", sort: row => row.calls,
-     fill: (cell, row) => share(cell, count(row.calls), row.calls, allCalls)},
+    {title: "calls", hint: "calls so far", sort: row => row.calls,
+     fill: (cell, row) => amount(cell, row.calls)},
     {title: "self", hint: "time in the function itself, and the share of all time",
      sort: row => number(row.self_ns),
      fill: (cell, row) => share(cell, time(row.self_ns), row.self_ns || 0, allSelf)},
@@ -473,7 +475,6 @@ function note(id: string, shown: number, total: number, what: string): void {
 function show(entries: Entries, functions: Functions, ledger: Ledger): void {
     allTime = entries.entries.reduce((sum, row) => sum + (row.time_ns || 0), 0);
     allSelf = functions.self_ns;
-    allCalls = functions.calls;
     showTotals(entries, functions, ledger);
     showCoverage(entries);
     showLedgerState(ledger.ledger);
