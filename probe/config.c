@@ -84,8 +84,12 @@ static char *decode(char *text)
         int high = *in == '%' ? hex_digit(in[1]) : -1;
         int low = high >= 0 ? hex_digit(in[2]) : -1;
 
-        *out++ = low > 0 || high > 0 ? (char)(high << 4 | low) : *in;
-        in += low > 0 || high > 0 ? 2 : 0;
+        if (low >= 0 && (low | high) != 0) { /* not %00: texts end there */
+            *out++ = (char)(high << 4 | low);
+            in += 2;
+        } else {
+            *out++ = *in;
+        }
     }
     *out = '\0';
     return text;

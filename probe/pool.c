@@ -124,6 +124,19 @@ struct mr_ring *mr_pool_take(struct mr_pool *pool)
     return ring;
 }
 
+bool mr_pool_may_give(const struct mr_pool *pool)
+{
+    const struct mr_ring *ring = mr_load_acquire(&pool->rings); /* [L] */
+
+    for (; ring; ring = ring->next) {
+        uint32_t state = mr_load_relaxed(&ring->state); /* a hint */
+
+        if (state == MR_RING_CLOSED || state == MR_RING_FREE)
+            return true;
+    }
+    return false;
+}
+
 void mr_pool_publish(struct mr_ring *ring)
 {
     /* [O] pairs with the acquire of a round in probe/drain.c. */

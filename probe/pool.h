@@ -36,6 +36,8 @@ struct mr_pool {
 
 void mr_pool_init(struct mr_pool *pool, uint64_t ring_bytes, uint64_t ceiling_bytes);
 struct mr_ring *mr_pool_take(struct mr_pool *pool);
+/* A ring is free, or will be soon because its thread has ended. */
+bool mr_pool_may_give(const struct mr_pool *pool);
 void mr_pool_publish(struct mr_ring *ring);
 /* A drained, closed ring is free again. */
 void mr_pool_give(struct mr_pool *pool, struct mr_ring *ring);

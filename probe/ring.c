@@ -115,7 +115,7 @@ static uint64_t words_needed(const struct mr_thread *thread, const struct mr_eve
     return need;
 }
 
-static void wake_writer(struct mr_ring_shared *shared)
+void mr_ring_wake_writer(struct mr_ring_shared *shared)
 {
     if (mr_load_relaxed(&shared->sleeping) == 0)
         return;
@@ -124,7 +124,7 @@ static void wake_writer(struct mr_ring_shared *shared)
 }
 
 /* A process made without fork()'s handlers has no writer thread to wait for. */
-static bool has_writer(const struct mr_ring_shared *shared)
+bool mr_ring_has_writer(const struct mr_ring_shared *shared)
 {
     return mr_load_relaxed(&shared->draining) &&
            (uint32_t)syscall(SYS_getpid) == mr_load_relaxed(&shared->pid);
@@ -133,7 +133,7 @@ static bool has_writer(const struct mr_ring_shared *shared)
 static bool may_wait(const struct mr_thread *thread)
 {
     return thread->ring->shared->policy == MR_POLICY_BLOCK && !is_dropping(thread) &&
-           has_writer(thread->ring->shared);
+           mr_ring_has_writer(thread->ring->shared);
 }
 
 /*
@@ -151,7 +151,7 @@ static bool wait_for_room(struct mr_thread *thread, const struct mr_event *event
     while (!has_room && mr_load_relaxed(&shared->draining) &&
            mr_clock_monotonic_ns() < deadline_ns) {
         thread->blocked_until_ns = deadline_ns;
-        wake_writer(shared);
+        mr_ring_wake_writer(shared);
         mr_signals_restore(*mask);
         mr_sleep_ns(BLOCK_SLEEP_NS);
         *mask = mr_signals_block();
@@ -252,7 +252,7 @@ static void event_masked(struct mr_thread *thread, const struct mr_event *event,
         thread->cursor = index;
     }
     write_or_drop(thread, event, ticks, mask);
-    wake_writer(thread->ring->shared);
+    mr_ring_wake_writer(thread->ring->shared);
 }
 
 /* Without blocking signals first: while dropping, most events find the ring full still. */
@@ -320,6 +320,7 @@ void mr_ring_detach(struct mr_thread *thread)
     mr_store_relaxed(&ring->end, thread->cursor);
     /* [D] pairs with [C] in mr_drain_round(). */
     mr_store_release(&ring->state, MR_RING_CLOSED);
+    mr_ring_wake_writer(ring->shared); /* the next thread wants it */
 }
 
 void mr_ring_reset(struct mr_ring *ring)

@@ -201,6 +201,11 @@ static inline MR_NO_INSTRUMENT void mr_ring_wide(struct mr_thread *thread, uint6
 void mr_ring_drop(struct mr_thread *thread, const struct mr_event *event,
                   enum mr_loss_reason reason);
 
+/* Ends the writer's sleep, if it sleeps. */
+void mr_ring_wake_writer(struct mr_ring_shared *shared);
+/* The writer runs, and is of this process. */
+bool mr_ring_has_writer(const struct mr_ring_shared *shared);
+
 /* Makes `ring` (state OWNED, empty) the ring of `thread`. */
 void mr_ring_attach(struct mr_thread *thread, struct mr_ring *ring);
 /* The thread ends: the rest of the ring is the writer's. */

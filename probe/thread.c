@@ -22,6 +22,7 @@
 
 /* A thread that was refused a ring asks again after this many lost events. */
 #define REFUSED_RETRY 4096
+#define WAIT_SLEEP_NS (50 * MR_MICROSECOND_NS)
 
 _Thread_local struct mr_thread mr_thread_self MR_TLS_INITIAL_EXEC;
 /* How often this thread's destructor was called; see thread_end(). */
@@ -82,21 +83,49 @@ static bool give_ring(struct mr_probe *probe, struct mr_thread *thread)
     return true;
 }
 
-bool mr_thread_meet(struct mr_thread *thread)
+static bool try_ring(struct mr_thread *thread)
 {
-    uint64_t mask;
+    uint64_t mask = mr_signals_block();
     bool is_given;
 
+    thread->flags |= MR_THREAD_BUSY;
+    is_given = thread->words || give_ring(mr_probe, thread);
+    thread->flags &= ~(uint32_t)MR_THREAD_BUSY;
+    mr_signals_restore(mask);
+    return is_given;
+}
+
+/*
+ * Policy block: a ring whose thread has ended is free as soon as the writer has drained
+ * it. As for a full ring, a handler that comes meanwhile does not wait in its turn.
+ */
+static bool wait_for_ring(struct mr_thread *thread)
+{
+    const struct mr_pool *pool = &mr_probe->pool;
+    uint64_t now_ns = mr_clock_monotonic_ns();
+    uint64_t deadline_ns = now_ns + pool->shared.block_timeout_ns;
+    bool is_given = false;
+
+    if (pool->shared.policy != MR_POLICY_BLOCK || now_ns < thread->blocked_until_ns)
+        return false;
+    while (!is_given && mr_pool_may_give(pool) && mr_ring_has_writer(&pool->shared) &&
+           mr_clock_monotonic_ns() < deadline_ns) {
+        thread->blocked_until_ns = deadline_ns;
+        mr_ring_wake_writer(&mr_probe->pool.shared);
+        mr_sleep_ns(WAIT_SLEEP_NS);
+        is_given = try_ring(thread);
+    }
+    thread->blocked_until_ns = 0;
+    return is_given;
+}
+
+bool mr_thread_meet(struct mr_thread *thread)
+{
     if (thread->words)
         return true;
     if (thread->flags || thread->refused % REFUSED_RETRY != 0)
         return false;
-    mask = mr_signals_block();
-    thread->flags |= MR_THREAD_BUSY;
-    is_given = give_ring(mr_probe, thread);
-    thread->flags &= ~(uint32_t)MR_THREAD_BUSY;
-    mr_signals_restore(mask);
-    return is_given;
+    return try_ring(thread) || wait_for_ring(thread);
 }
 
 static void lose_without_ring(struct mr_thread *thread)

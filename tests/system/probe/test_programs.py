@@ -1,0 +1,379 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Real programs under the probe, against a sink with an account of its own.
+
+In every case: what the program made = what the probe says = what arrived + what was lost.
+One test by name: test_programs.py NAME...
+"""
+import os
+import pathlib
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+
+BIN = pathlib.Path(os.environ["MR_BIN"])
+BUILD = pathlib.Path(os.environ["MR_BUILD"])
+SANITIZED = os.environ.get("MR_SANITIZE", "")
+SINK = BIN / "probe_sink"
+SUBJECT = BIN / "probe_subject"
+WAIT_S = 60
+LOSSES = ["ring-full", "block-timeout", "budget", "nested", "exit"]
+
+
+class Failure(Exception):
+    pass
+
+
+def check(condition, text):
+    if not condition:
+        raise Failure(text)
+
+
+def fields(line):
+    """key=value pairs of a line, numbers as such; a name, which is last, may hold blanks."""
+    pairs = dict(re.findall(r"(\S+?)=(.*?)(?= \S+?=|$)", line))
+    return {k: int(v, 0) if re.fullmatch(r"-?(0x)?[0-9a-f]*[0-9][0-9a-f]*", v) and
+            re.fullmatch(r"-?\d+|0x[0-9a-f]+", v) else v for k, v in pairs.items()}
+
+
+def lines_of(text, kind):
+    return [fields(line) for line in text.splitlines() if line.startswith(kind + " ")]
+
+
+class Sink:
+    """A running sink; `account` after the end is what it printed."""
+
+    def __init__(self, *options):
+        self.folder = tempfile.mkdtemp(prefix="mr-probe-")
+        port_file = pathlib.Path(self.folder) / "port"
+        self.process = subprocess.Popen([SINK, port_file, *options], stdout=subprocess.PIPE, text=True)
+        end = time.monotonic() + WAIT_S
+        while not port_file.exists():
+            check(self.process.poll() is None and time.monotonic() < end, "the sink does not start")
+            time.sleep(0.01)
+        self.endpoint = "tcp://127.0.0.1:" + port_file.read_text().strip()
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        if self.process.poll() is None:
+            self.process.kill()
+        self.process.wait()
+        shutil.rmtree(self.folder)
+
+    def finish(self, terminate=False):
+        if terminate:
+            self.process.terminate()
+        output, _ = self.process.communicate(timeout=WAIT_S)
+        self.account = output
+        check("fault:" not in output and self.process.returncode == 0, "the sink found faults:\n" + output)
+        return lines_of(output, "source")
+
+
+def run(command, endpoint=None, status=0, flush_ms=20000, **variables):
+    environment = {k: v for k, v in os.environ.items() if not k.startswith(("MILLRACE_", "OTEL_"))}
+    environment.update({"MILLRACE_" + k: str(v) for k, v in variables.items()})
+    environment["SUBJECT_FLUSH_MS"] = str(flush_ms)
+    if endpoint:
+        environment["MILLRACE_ENDPOINT"] = endpoint
+    process = subprocess.run([str(part) for part in command], env=environment, capture_output=True, text=True,
+                             timeout=WAIT_S, check=False)
+    check(process.returncode == status, f"{command}: status {process.returncode}\n{process.stdout}{process.stderr}")
+    return process
+
+
+def trace(mode, *arguments, sink=(), sources=1, **variables):
+    """Runs the subject; checks the identity for every process; (subject lines, source lines, account)."""
+    with Sink("--sources", str(sources), *sink) as receiver:
+        process = run([SUBJECT, mode, *arguments], receiver.endpoint, **variables)
+        accounts = receiver.finish()
+        check(process.stderr == "", "stderr: " + process.stderr)
+        check("fault" not in process.stdout, process.stdout)
+        subjects = lines_of(process.stdout, "subject")
+        check(len(accounts) == sources, f"{len(accounts)} sources arrived instead of {sources}")
+        by_pid = {account["pid"]: account for account in accounts}
+        for subject in subjects:
+            check_identity(subject, by_pid[subject["pid"]], mode)
+        return subjects, accounts, receiver.account
+
+
+def check_identity(subject, account, mode):
+    check(subject["flushed"] == 1, f"not flushed: {subject}")
+    lost = sum(subject[name.replace("-", "_")] for name in LOSSES)
+    if mode != "jumps":
+        check(subject["made"] == subject["written"] + lost, f"made != written + lost: {subject}")
+    check(subject["acked"] == subject["written"], f"acked != written: {subject}")
+    check(account["finished"] == 1, f"no BYE: {account}")
+    # After the report, main() returns and handlers run: that is written too.
+    check(account["events"] >= subject["written"], f"{account} has fewer than {subject}")
+    if mode not in ("atexit", "jumps"):
+        left = 1 if subject["who"] == "main" else 0
+        check(account["events"] + sum(account[name] for name in LOSSES) == subject["made"] + left,
+              f"made != arrived + lost:\n{subject}\n{account}")
+
+
+def test_calls():
+    subjects, accounts, output = trace("calls", 1000000, POLICY="block", APP="calls-app")
+    check(accounts[0]["app"] == "calls-app", output)
+    check(accounts[0]["open"] == 0 and accounts[0]["underflows"] == 0, output)
+    check(sum(accounts[0][name] for name in LOSSES) == 0, output)
+    check(accounts[0]["events"] == 2000002, output)
+    stream = lines_of(output, "stream")[0]
+    module = [m for m in lines_of(output, "module") if m["flags"] == 1][0]
+    check(stream["tid"] == subjects[0]["pid"] and stream["end"] == 1, output)
+    check(module["site_base"] <= stream["start"] < module["site_base"] + module["size"], "main is not in the executable")
+    symbols = subprocess.run(["nm", SUBJECT], capture_output=True, text=True, check=True).stdout
+    main = int(re.search(r"^([0-9a-f]+) T main$", symbols, re.M).group(1), 16)
+    check(stream["start"] - module["site_base"] + module["address"] - module["bias"] == main, "start_site is not main")
+
+
+def test_drop_counts_what_it_drops():
+    _, accounts, output = trace("calls", 1000000, sink=["--sleep-us", "20"], RING_SIZE="4KiB")
+    check(accounts[0]["ring-full"] > 0, "nothing was dropped: " + output)
+    check(accounts[0]["open"] == 0 and accounts[0]["underflows"] == 0, "nesting was lost: " + output)
+
+
+def test_block_waits_then_drops():
+    _, accounts, output = trace("calls", 200000, POLICY="block", RING_SIZE="4KiB")
+    check(accounts[0]["block-timeout"] == 0, output)
+    with Sink("--deaf") as sink:
+        process = run([SUBJECT, "calls", 4000000], sink.endpoint, flush_ms=100, POLICY="block", BLOCK_TIMEOUT="10ms",
+                      EXIT_TIMEOUT="50ms")
+        subject = lines_of(process.stdout, "subject")[0]
+        check(subject["flushed"] == 0 and subject["block_timeout"] > 0, process.stdout)
+        check(subject["written"] + subject["block_timeout"] <= subject["made"], process.stdout)
+        lines = process.stderr.splitlines()
+        check(len(lines) == 1 and "could not be sent" in lines[0] and "MILLRACE_EXIT_TIMEOUT" in lines[0], process.stderr)
+
+
+def test_short_threads_share_rings():
+    _, accounts, output = trace("threads", 10000, 10, MEMORY="4MiB", POLICY="block")
+    check(accounts[0]["streams"] == 10001 and accounts[0]["last"] == 10000, output)
+    check(accounts[0]["budget"] == 0, output)
+
+
+def test_live_threads_past_the_ceiling_are_counted():
+    _, accounts, output = trace("live", 100, 200, MEMORY="4MiB", POLICY="block")
+    check(accounts[0]["budget"] > 0 and accounts[0]["streams"] < 20, output)
+    start = {s["start"] for s in lines_of(output, "stream")}
+    check(len(start) == 2 and 0 not in start, "start functions of threads: " + output)
+
+
+def test_destructors_of_threads_and_processes():
+    _, accounts, output = trace("destructors", 20)
+    check(accounts[0]["exit"] == 0, output)
+    _, accounts, output = trace("atexit")
+    check(accounts[0]["events"] == 16, output)
+
+
+def test_signals():
+    subjects, accounts, output = trace("signals", 5000000, POLICY="block")
+    check(accounts[0]["open"] == 0 and accounts[0]["underflows"] == 0, output)
+    check(subjects[0]["made"] > 10000001, output)
+
+
+def test_handlers_that_jump():
+    trace("jumps", 300, POLICY="block")
+
+
+def test_fork():
+    _, accounts, output = trace("fork", 5, 1000, sources=6)
+    check(sorted(a["events"] for a in accounts) == [2000] * 5 + [4002], output)
+    check(len({s["start"] for s in lines_of(output, "stream")}) == 1, "start of the children: " + output)
+
+
+def test_fork_and_exec():
+    trace("exec", 20)
+    _, accounts, output = trace("vfork", 10)
+    check(accounts[0]["events"] == 202, output)
+
+
+def test_spans():
+    _, accounts, output = trace("spans", 1000)
+    sites = {s["name"]: s for s in lines_of(output, "site")}
+    check(sites["inside"]["flags"] == 1 and sites["outside"]["flags"] == 0, output)
+    check(lines_of(output, "stream")[0]["name"] == "spanner", output)
+
+
+def test_attributes():
+    os.environ["OTEL_RESOURCE_ATTRIBUTES"] = "service.version=3.1,a=b"
+    with Sink() as sink:
+        subprocess.run([SUBJECT, "calls", "10"], check=True, timeout=WAIT_S, capture_output=True,
+                       env={**os.environ, "MILLRACE_ENDPOINT": sink.endpoint})
+        sink.finish()
+        hello = lines_of(sink.account, "hello")[0]
+        check(hello["version"] == "3.1" or hello["version"] == 3.1, sink.account)
+        check(hello["attributes"] == 2, sink.account)
+    del os.environ["OTEL_RESOURCE_ATTRIBUTES"]
+
+
+def test_bad_values_are_one_line():
+    for variables in ({"POLICY": "wait"}, {"RING_SIZE": "1"}, {"ENDPOINT": "http://x"}, {"TOKEN_FILE": "/no/such"}):
+        process = run([SUBJECT, "calls", 10], **{"ENDPOINT": "tcp://127.0.0.1:1", **variables})
+        name, value = next(iter(variables.items()))
+        check(process.stderr.count("\n") == 1, process.stderr)
+        check("MILLRACE_" + name in process.stderr and value in process.stderr, process.stderr)
+        check("written=0" in process.stdout, process.stdout)
+
+
+def test_no_receiver():
+    process = run([SUBJECT, "calls", 10], "tcp://127.0.0.1:1", flush_ms=100, EXIT_TIMEOUT="100ms")
+    check(process.stderr.count("\n") == 1 and "22 events" in process.stderr, process.stderr)
+
+
+def calls_of(log):
+    return re.findall(r"^\d+ +(\w+)\(", log.read_text(), re.M)
+
+
+def test_off_does_nothing():
+    """Without an endpoint the system calls are those of a program that only links us."""
+    if SANITIZED or not shutil.which("strace"):
+        return "skipped"
+    with tempfile.TemporaryDirectory() as folder:
+        log = pathlib.Path(folder) / "log"
+        for variables in ({}, {"ENDPOINT": "tcp://127.0.0.1:1", "DISABLED": "1"}):
+            run(["strace", "-f", "-o", log, SUBJECT, "calls", "100000"], **variables)
+            text = log.read_text()
+            check("clone" not in text and "socket(" not in text, "thread or socket:\n" + text)
+            after = text.split("libc.so.6", 1)[1]
+            check("MAP_POPULATE" not in after and "262144, PROT_READ|PROT_WRITE" not in after, "ring:\n" + text)
+            with_events = calls_of(log)
+            run(["strace", "-f", "-o", log, SUBJECT, "calls", "0"], **variables)
+            check(with_events == calls_of(log), "events make system calls")
+    return None
+
+
+def compile_with(package, source, output, *flags, compiler="gcc", variable=None):
+    environment = {**os.environ, "PKG_CONFIG_PATH": str(BUILD / "lib/pkgconfig")}
+    ask = [f"--variable={variable}"] if variable else ["--cflags"]
+    cflags = subprocess.run(["pkg-config", *ask, package], env=environment, capture_output=True, text=True, check=True)
+    libs = subprocess.run(["pkg-config", "--libs", package], env=environment, capture_output=True, text=True, check=True)
+    command = [compiler, "-O2", *flags, *cflags.stdout.split(), source, "-o", output, *libs.stdout.split()]
+    built = subprocess.run([str(part) for part in command], capture_output=True, text=True, check=False)
+    check(built.returncode == 0, f"{command}:\n{built.stderr}")
+
+
+CXX_PROGRAM = r"""
+#include <millrace/probe.h>
+#include <algorithm>
+#include <cstdio>
+#include <stdexcept>
+#include <thread>
+#include <vector>
+static void thrower(int x) { MR_SPAN("thrower"); if (x) throw std::runtime_error("x"); }
+int main()
+{
+    std::vector<int> values(1000);
+    std::sort(values.begin(), values.end());
+    try { thrower(1); } catch (const std::exception &) { }
+    std::thread thread([] { MR_SPAN("in thread"); });
+    thread.join();
+    return mr_probe_flush(5000);
+}
+"""
+
+
+def test_pkg_config():
+    if SANITIZED:
+        return "skipped"
+    with tempfile.TemporaryDirectory() as folder:
+        source, program = pathlib.Path(folder) / "p.cc", pathlib.Path(folder) / "p"
+        source.write_text(CXX_PROGRAM)
+        builds = [("millrace", "g++", ("-pthread",), None), ("millrace-manual", "g++", ("-pthread",), None),
+                  ("millrace", "g++", ("-pthread", "-no-pie", "-fno-pie"), None)]
+        if shutil.which("clang++-14"):
+            builds.append(("millrace", "clang++-14", ("-pthread",), "clang_cflags"))
+        for package, compiler, flags, variable in builds:
+            compile_with(package, source, program, *flags, compiler=compiler, variable=variable)
+            with Sink() as sink:
+                run([program], sink.endpoint)
+                account = sink.finish()[0]
+                names = {s["name"] for s in lines_of(sink.account, "site")}
+                check({"thrower", "in thread"} <= names, sink.account)
+                check(account["open"] == 0 and account["underflows"] == 0, sink.account)
+                # clang instruments what of the standard library it did not inline.
+                limit = 1000 if "clang" in compiler else 40
+                check(4 <= account["events"] < limit, "system headers are not left out: " + sink.account)
+                check(all(s["start"] for s in lines_of(sink.account, "stream")), "start of a thread: " + sink.account)
+    return None
+
+
+C_LIBRARY = "int late(int x); int late(int x) { return x + 1; }\n"
+C_DLOPEN = r"""
+#include <dlfcn.h>
+#include <millrace/probe.h>
+#include <unistd.h>
+int main(int argc, char **argv)
+{
+    void *library = dlopen(argv[1], RTLD_NOW);
+    int (*late)(int) = (int (*)(int))dlsym(library, "late");
+    for (int i = 0; i < 1000; i++)
+        late(i);
+    usleep(400000);
+    dlclose(library);
+    usleep(400000);
+    return argc < 2 || mr_probe_flush(5000);
+}
+"""
+
+
+def test_dlopen():
+    if SANITIZED:
+        return "skipped"
+    with tempfile.TemporaryDirectory() as folder:
+        folder = pathlib.Path(folder)
+        (folder / "late.c").write_text(C_LIBRARY)
+        (folder / "main.c").write_text(C_DLOPEN)
+        compile_with("millrace", folder / "late.c", folder / "late.so", "-shared", "-fPIC")
+        compile_with("millrace", folder / "main.c", folder / "main")
+        with Sink() as sink:
+            run([folder / "main", folder / "late.so"], sink.endpoint)
+            account = sink.finish()[0]
+            check(account["events"] == 2002, sink.account)
+            late = [m for m in lines_of(sink.account, "module") if m["path"].endswith("late.so")]
+            gone = lines_of(sink.account, "gone")
+            check(late and late[0]["epoch"] > 1 and late[0]["build_id"] == 20, sink.account)
+            check(gone and gone[0]["number"] == late[0]["number"], sink.account)
+            check(lines_of(sink.account, "stream")[0]["wides"] == 0, "not in the window: " + sink.account)
+    return None
+
+
+def test_static_library():
+    if SANITIZED:
+        return "skipped"
+    with tempfile.TemporaryDirectory() as folder:
+        source, program = pathlib.Path(folder) / "p.c", pathlib.Path(folder) / "p"
+        source.write_text("#include <millrace/probe.h>\nint main(void) { { MR_SPAN(\"s\"); } return mr_probe_flush(5000); }\n")
+        include = subprocess.run(["pkg-config", "--cflags", "millrace"], capture_output=True, text=True, check=True,
+                                 env={**os.environ, "PKG_CONFIG_PATH": str(BUILD / "lib/pkgconfig")}).stdout.split()
+        for flags in ([], ["-static"]):
+            built = subprocess.run(["gcc", "-O2", *flags, *include, source, BUILD / "lib/libmillrace.a", "-o", program],
+                                   capture_output=True, text=True, check=False)
+            check(built.returncode == 0, built.stderr)
+            with Sink() as sink:
+                run([program], sink.endpoint)
+                check(sink.finish()[0]["events"] == 4, sink.account)
+    return None
+
+
+def main():
+    chosen = sys.argv[1:]
+    failures = 0
+    for name, test in list(globals().items()):
+        if not name.startswith("test_") or (chosen and name not in chosen):
+            continue
+        start = time.monotonic()
+        try:
+            result = test() or "ok"
+        except (Failure, subprocess.SubprocessError) as failure:
+            result = f"FAILED\n{failure}"
+            failures += 1
+        print(f"{name}: {result} ({time.monotonic() - start:.1f} s)", flush=True)
+    return failures > 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
