@@ -219,12 +219,12 @@ void mr_delta_open(struct mr_delta_writer *w, uint32_t path, uint64_t oldest_ns,
 void mr_delta_counter(struct mr_delta_writer *w, const char *name, uint64_t value)
 {
     uint8_t *fields = begin_item(w, SMALL_MAX), *at = fields;
-    size_t size = strlen(name);
+    struct mr_span text = mr_span_of_text(name);
 
-    MR_ASSERT(size < MR_DELTA_COUNTER_NAME_MAX);
+    MR_ASSERT(text.size < MR_DELTA_COUNTER_NAME_MAX);
     if (!fields)
         return;
-    at = mr_varint_put(at, size);
-    memcpy(at, name, size);
-    end_item(w, MR_DELTA_COUNTER, fields, mr_varint_put(at + size, value));
+    at = mr_varint_put(at, text.size);
+    memcpy(at, text.data, text.size);
+    end_item(w, MR_DELTA_COUNTER, fields, mr_varint_put(at + text.size, value));
 }

@@ -12,10 +12,12 @@ static_assert(sizeof(enum mr_clock_kind) == sizeof(uint32_t) &&
               "enums are of 4 bytes");
 
 static const struct mr_dict_field fields[] = {
+/* NOLINTBEGIN(bugprone-macro-parentheses): the member of offsetof() takes none */
 #define FIELD(kind, member, field, type, max)                                            \
     {MR_DICT_##kind, MR_FIELD_##type, offsetof(struct mr_dict_item, member.field), (max)},
 #include "net/dict_fields.def"
 #undef FIELD
+    /* NOLINTEND(bugprone-macro-parentheses) */
 };
 
 const struct mr_dict_field *mr_dict_fields_of(uint64_t kind, uint32_t *count)

@@ -30,15 +30,9 @@ const char *mr_frame_type_name(uint8_t type)
 
 int mr_frame_is_data(uint8_t type)
 {
-    switch (type) {
-#define X(number, name, data)                                                            \
-    case number:                                                                         \
-        return data;
-        MR_FRAME_TYPES(X)
+#define X(number, name, data) || ((data) && type == (number))
+    return 0 MR_FRAME_TYPES(X);
 #undef X
-    default:
-        return 0;
-    }
 }
 
 static bool is_known(uint8_t type)

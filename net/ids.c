@@ -8,7 +8,7 @@
 #include "net/bytes.h"
 #include "net/varint.h"
 
-enum { ID_SIZE = 16 };
+#define ID_SIZE ((size_t)16)
 
 /* Strings have any length, so they are hashed as a stream; the state lies on the stack. */
 static void add_text(XXH3_state_t *state, const char *text)

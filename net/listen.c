@@ -5,6 +5,7 @@
 #include <netdb.h>
 #include <unistd.h>
 
+#include "base/assert.h"
 #include "net/endpoint.h"
 
 static enum mr_status lookup(const struct mr_endpoint *endpoint, int flags,
@@ -138,6 +139,7 @@ enum mr_status mr_listen(const struct mr_endpoint *endpoint, bool has_token,
     status = lookup(endpoint, AI_PASSIVE, &list, error);
     if (status != MR_OK)
         return status;
+    MR_ASSERT(list);
     if (has_token || insecure || is_loopback(list->ai_addr, list->ai_addrlen))
         status = open_listener(endpoint, list, fd, error);
     else

@@ -121,16 +121,16 @@ struct mr_resume_frame mr_resume_frame_at(const struct mr_resume_state *state,
 size_t mr_error_put(enum mr_wire_error code, const char *text, uint8_t *out,
                     size_t capacity)
 {
-    size_t size = strlen(text);
+    struct mr_span bytes = mr_span_of_text(text);
 
     MR_DEBUG_ASSERT(capacity >= ERROR_HEADER_SIZE);
-    if (size > capacity - ERROR_HEADER_SIZE)
-        size = capacity - ERROR_HEADER_SIZE;
-    if (size > UINT16_MAX)
-        size = UINT16_MAX;
-    mr_put_u16(mr_put_u16(out, (uint16_t)code), (uint16_t)size);
-    memcpy(out + ERROR_HEADER_SIZE, text, size);
-    return ERROR_HEADER_SIZE + size;
+    if (bytes.size > capacity - ERROR_HEADER_SIZE)
+        bytes.size = capacity - ERROR_HEADER_SIZE;
+    if (bytes.size > UINT16_MAX)
+        bytes.size = UINT16_MAX;
+    mr_put_u16(mr_put_u16(out, (uint16_t)code), (uint16_t)bytes.size);
+    memcpy(out + ERROR_HEADER_SIZE, bytes.data, bytes.size);
+    return ERROR_HEADER_SIZE + bytes.size;
 }
 
 enum mr_status mr_error_get(struct mr_span payload, struct mr_wire_error_text *error)

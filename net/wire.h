@@ -34,7 +34,7 @@
     X(18, DELTA, 1)
 
 enum mr_frame_type {
-#define X(number, name, data) MR_FRAME_##name = number,
+#define X(number, name, data) MR_FRAME_##name = (number),
     MR_FRAME_TYPES(X)
 #undef X
 };
@@ -59,7 +59,7 @@ enum mr_frame_type {
     X(16, PRUNE, 1, 0)
 
 enum mr_record_kind {
-#define X(number, name, words, event) MR_RECORD_##name = number,
+#define X(number, name, words, event) MR_RECORD_##name = (number),
     MR_RECORD_KINDS(X)
 #undef X
 };
@@ -77,7 +77,7 @@ enum mr_record_kind {
     X(9, EXIT, "exit", "the program ended before they could be sent")
 
 enum mr_loss_reason {
-#define X(number, name, text, meaning) MR_LOSS_##name = number,
+#define X(number, name, text, meaning) MR_LOSS_##name = (number),
     MR_LOSS_REASONS(X)
 #undef X
         MR_LOSS_REASON_COUNT = 10 /* reasons are 1 .. 9; index 0 is never used */
