@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The inside of an accumulator, shared by accumulate.c (merging), accumulate_set.c
- * (storage) and accumulate_write.c. Nobody else includes it.
+ * The inside of an accumulator, shared by accumulate.c (merging),
+ * accumulate_names.c, accumulate_set.c (storage) and accumulate_write.c. Nobody else
+ * includes it.
  *
  * Everything is a set: items in an array, and a table from a 128-bit key to the item's
  * index.
@@ -153,6 +154,19 @@ static inline void *mr_acc_at(const struct mr_acc_set *set, uint32_t index)
 {
     return set->items + index * set->item_size;
 }
+
+/*
+ * accumulate_names.c: keeps what the open payload says of its next site, scope, source, path
+ * or shape; and finds or makes the item of a number that was kept. MR_ELIMIT, MR_ENOMEM.
+ */
+enum mr_status mr_acc_add_local(struct mr_accumulator *acc, enum mr_acc_set_kind kind,
+                                struct mr_acc_local local);
+enum mr_status mr_acc_intern_name(struct mr_accumulator *acc, enum mr_acc_set_kind kind,
+                                  uint32_t number, uint32_t *index);
+enum mr_status mr_acc_intern_path(struct mr_accumulator *acc, uint32_t number,
+                                  uint32_t *index);
+enum mr_status mr_acc_intern_shape(struct mr_accumulator *acc, uint32_t number,
+                                   uint32_t *index);
 
 /* Grows `*array` to hold `needed` items of `size` bytes; new ones are zero. MR_ENOMEM. */
 enum mr_status mr_acc_grow(void **array, uint32_t *capacity, uint32_t needed,
