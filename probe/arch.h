@@ -12,6 +12,16 @@
 #include <stdint.h>
 
 /*
+ * For code that runs on a thread before ThreadSanitizer knows the thread: where its
+ * runtime starts threads through our pthread_create().
+ */
+#if MR_SANITIZE_THREAD
+#define MR_ARCH_NO_TSAN __attribute__((no_sanitize("thread")))
+#else
+#define MR_ARCH_NO_TSAN
+#endif
+
+/*
  * Takes the next number: one instruction, so that a signal handler of the same thread
  * gets either this number or the next one, never the same. `cursor` belongs to the
  * calling thread, so no bus lock is needed. A plain `cursor++` compiles to load and

@@ -46,13 +46,7 @@ static create_function *find_real(void)
     return function;
 }
 
-int mr_real_pthread_create(pthread_t *thread, const pthread_attr_t *attributes,
-                           void *(*start)(void *), void *argument)
-{
-    return find_real()(thread, attributes, start, argument);
-}
-
-static void *thread_main(void *argument)
+MR_ARCH_NO_TSAN static void *thread_main(void *argument)
 {
     struct start *slot = argument;
     void *(*start)(void *) = slot->start;
@@ -83,10 +77,10 @@ MR_EXPORT int pthread_create(pthread_t *restrict thread,
     int failure;
 
     if (!slot)
-        return mr_real_pthread_create(thread, attributes, start, argument);
+        return find_real()(thread, attributes, start, argument);
     slot->start = start;
     slot->argument = argument;
-    failure = mr_real_pthread_create(thread, attributes, thread_main, slot);
+    failure = find_real()(thread, attributes, thread_main, slot);
     if (failure)
         mr_store_release(&slot->is_taken, 0);
     return failure;

@@ -6,12 +6,6 @@
  */
 #include "probe/registry.h"
 
-int mr_real_pthread_create(pthread_t *thread, const pthread_attr_t *attributes,
-                           void *(*start)(void *), void *argument)
-{
-    return pthread_create(thread, attributes, start, argument);
-}
-
 void mr_interpose_after_fork(void)
 {
 }

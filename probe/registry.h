@@ -101,9 +101,7 @@ MR_HIDDEN void mr_writer_after_fork(struct mr_probe *probe);
 MR_HIDDEN void mr_helper_before_fork(struct mr_probe *probe);
 MR_HIDDEN void mr_helper_after_fork(struct mr_probe *probe, bool is_child);
 
-/* libc's pthread_create(), behind the one we put before it. */
-MR_HIDDEN int mr_real_pthread_create(pthread_t *thread, const pthread_attr_t *attributes,
-                                     void *(*start)(void *), void *argument);
+/* In a forked child: no thread is being started. */
 MR_HIDDEN void mr_interpose_after_fork(void);
 
 /* Starts one of our own threads: all signals blocked, detached. */

@@ -194,10 +194,18 @@ void mr_ring_drop(struct mr_thread *thread, const struct mr_event *event,
     thread->period = MR_PERIOD_NONE;
 }
 
+/* Inside a handler that came while the thread waits for room. */
+static bool is_nested(const struct mr_thread *thread)
+{
+    return thread->blocked_until_ns != 0 &&
+           mr_clock_monotonic_ns() < thread->blocked_until_ns;
+}
+
 static enum mr_loss_reason full_reason(const struct mr_thread *thread)
 {
-    return thread->ring->shared->policy == MR_POLICY_BLOCK ? MR_LOSS_BLOCK_TIMEOUT
-                                                           : MR_LOSS_RING_FULL;
+    if (thread->ring->shared->policy != MR_POLICY_BLOCK)
+        return MR_LOSS_RING_FULL;
+    return is_nested(thread) ? MR_LOSS_NESTED : MR_LOSS_BLOCK_TIMEOUT;
 }
 
 /* Writes the event where it belongs; `need` words are granted. */
@@ -220,19 +228,14 @@ static void put_event(struct mr_thread *thread, const struct mr_event *event,
 static void write_or_drop(struct mr_thread *thread, const struct mr_event *event,
                           uint64_t ticks, uint64_t *mask)
 {
-    enum mr_loss_reason reason = full_reason(thread);
     bool has_room = grant(thread, words_needed(thread, event));
 
-    if (!has_room && may_wait(thread)) {
-        if (mr_clock_monotonic_ns() < thread->blocked_until_ns)
-            reason = MR_LOSS_NESTED;
-        else
-            has_room = wait_for_room(thread, event, mask);
-    }
+    if (!has_room && may_wait(thread) && !is_nested(thread))
+        has_room = wait_for_room(thread, event, mask);
     if (has_room)
         put_event(thread, event, ticks);
     else
-        mr_ring_drop(thread, event, reason);
+        mr_ring_drop(thread, event, full_reason(thread));
 }
 
 /*
