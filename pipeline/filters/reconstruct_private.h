@@ -67,11 +67,11 @@ enum mr_status mr_reconstruct_step(struct mr_reconstruct *rebuild,
 enum mr_status mr_reconstruct_learn(struct mr_reconstruct *rebuild,
                                     struct mr_reconstruct_stream *stream, uint64_t ns);
 
+/* Whether what is open since then, with so many calls completed in it, is an outer frame by the rule. */
 static inline bool mr_reconstruct_is_long(const struct mr_reconstruct_config *config, uint64_t since_ns,
                                           uint64_t ns, uint64_t children)
 {
-    return children >= config->learn_children && config->learn_children &&
-           ns - since_ns > config->learn_ns;
+    return children >= config->learn_children && ns - since_ns > config->learn_ns;
 }
 
 #endif

@@ -66,7 +66,8 @@ enum mr_status mr_reconstruct_learn(struct mr_reconstruct *rebuild,
     enum mr_status status;
 
     MR_ASSERT(stream->depth == stream->outer_depth + 1);
-    if (!mr_reconstruct_is_long(rebuild->config, stream->root_ns, ns, stream->root_children) ||
+    if (rebuild->config->learns_nothing ||
+        !mr_reconstruct_is_long(rebuild->config, stream->root_ns, ns, stream->root_children) ||
         stream->forced_depth == stream->depth || (flags_of(*root) & MR_EVENT_UNKNOWN))
         return MR_OK;
     (void)mr_outer_set(&rebuild->outer, stream->scope, site, MR_OUTER_FRAME | MR_OUTER_LEARNED);

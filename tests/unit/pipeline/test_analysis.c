@@ -165,14 +165,24 @@ static void send_some(struct mr_test_random *random, struct test_lane *lane, uin
         test_lane_tick(lane, mr_test_random_below(random, 400) * MR_MILLISECOND_NS);
 }
 
+/* What one stream learns holds for the others from then on, so it would depend on how they are interleaved. */
+static const struct mr_reconstruct_config reconstruct = {
+    .level = 1,
+    .depth_max = MR_RECONSTRUCT_DEPTH_DEFAULT,
+    .learn_ns = MR_RECONSTRUCT_LEARN_NS_DEFAULT,
+    .learn_children = MR_RECONSTRUCT_LEARN_CHILDREN_DEFAULT,
+    .learns_nothing = true};
+
 /* The scenario through a lane, cut into chunks of up to `chunk_max` events, the streams interleaved at random. */
 static void run_lane(struct mr_test_random *random, const struct scenario *scenario, uint32_t chunk_max,
                      const struct test_options *options, struct test_text *text)
 {
+    struct test_options all = options ? *options : (struct test_options){0};
     struct test_lane lane;
     uint32_t at[STREAM_COUNT + 1] = {0}, left = STREAM_COUNT;
 
-    test_lane_init(&lane, options);
+    all.reconstruct = &reconstruct;
+    test_lane_init(&lane, &all);
     for (uint32_t stream = 1; stream <= STREAM_COUNT; stream++)
         test_lane_announce(&lane, stream, scenario->starts[stream]);
     while (left) {
