@@ -55,8 +55,8 @@ uint64_t mr_api_number(struct mr_api_request *request, const char *name,
     }
     if (*text && value >= min && value <= max)
         return value;
-    mr_api_fail(request, 400, "parameter '%s': a number from %llu to %llu is needed", name,
-                (unsigned long long)min, (unsigned long long)max);
+    mr_api_fail(request, 400, "parameter '%s': a number from %llu to %llu is needed",
+                name, (unsigned long long)min, (unsigned long long)max);
     return 0;
 }
 
@@ -77,8 +77,8 @@ unsigned mr_api_choice(struct mr_api_request *request, const char *name,
     for (unsigned i = 0; choices[i]; i++) {
         if (strcmp(text, choices[i]) == 0)
             return i;
-        int added = snprintf(all + size, sizeof(all) - size, "%s%s", i ? ", " : "",
-                             choices[i]);
+        int added =
+            snprintf(all + size, sizeof(all) - size, "%s%s", i ? ", " : "", choices[i]);
         size += added > 0 ? (size_t)added : 0;
         MR_ASSERT(size < sizeof(all));
     }
@@ -115,8 +115,8 @@ bool mr_api_is_ready(const struct mr_api *api, const char **why)
         return false;
     *why = "the ingest thread makes no progress";
     /* Relaxed: a single number, a moment old. */
-    if (now_ns > mr_load_relaxed(&mr_ingest_counters(api->ingest)->progress_ns) +
-                     MR_API_READY_NS)
+    if (now_ns >
+        mr_load_relaxed(&mr_ingest_counters(api->ingest)->progress_ns) + MR_API_READY_NS)
         return false;
     *why = "ready";
     return true;
@@ -251,8 +251,9 @@ enum mr_status mr_api_answer(const struct mr_api *api, const char *path,
     const struct route *route = find_route(path, &request.tail);
 
     if (!route)
-        return mr_api_error(404, "no such path; see /api/v1/functions, /entries, /paths, "
-                                 "/shapes, /landscape, /ledger, and /metrics",
+        return mr_api_error(404,
+                            "no such path; see /api/v1/functions, /entries, /paths, "
+                            "/shapes, /landscape, /ledger, and /metrics",
                             reply);
     mr_buffer_init(&request.text, TEXT_MAX);
     enum mr_status status = answer(&request, route, reply);

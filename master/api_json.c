@@ -85,10 +85,9 @@ json_t *mr_json_histogram(const struct mr_histogram *histogram)
         double index = (double)histogram->first + i;
 
         if (histogram->counts[i])
-            json_array_append_new(buckets,
-                                  json_pack("[f, f, o]", exp2(index * step),
-                                            exp2((index + 1) * step),
-                                            mr_json_u64(histogram->counts[i])));
+            json_array_append_new(buckets, json_pack("[f, f, o]", exp2(index * step),
+                                                     exp2((index + 1) * step),
+                                                     mr_json_u64(histogram->counts[i])));
     }
     return json_pack("{s:o, s:i, s:o}", "zero", mr_json_u64(histogram->zero), "scale",
                      histogram->scale, "buckets", buckets);
@@ -125,15 +124,15 @@ json_t *mr_json_path_stats(const struct mr_path_stats *stats)
 {
     bool timed = stats->ok + stats->failed > 0;
 
-    return json_pack(
-        "{s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o}", "calls",
-        mr_json_u64(stats->ok + stats->failed + stats->incomplete), "ok",
-        mr_json_u64(stats->ok), "failed", mr_json_u64(stats->failed), "incomplete",
-        mr_json_u64(stats->incomplete), "self_ns", mr_json_u64_if(timed, stats->self.sum),
-        "self_min_ns", mr_json_u64_if(timed, stats->self.min), "self_max_ns",
-        mr_json_u64_if(timed, stats->self.max), "total_ns",
-        mr_json_u64_if(timed, stats->total.sum), "total_min_ns",
-        mr_json_u64_if(timed, stats->total.min), "total_max_ns",
-        mr_json_u64_if(timed, stats->total.max), "total",
-        mr_json_quantiles(&stats->histogram, &stats->total, timed));
+    return json_pack("{s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o}", "calls",
+                     mr_json_u64(stats->ok + stats->failed + stats->incomplete), "ok",
+                     mr_json_u64(stats->ok), "failed", mr_json_u64(stats->failed),
+                     "incomplete", mr_json_u64(stats->incomplete), "self_ns",
+                     mr_json_u64_if(timed, stats->self.sum), "self_min_ns",
+                     mr_json_u64_if(timed, stats->self.min), "self_max_ns",
+                     mr_json_u64_if(timed, stats->self.max), "total_ns",
+                     mr_json_u64_if(timed, stats->total.sum), "total_min_ns",
+                     mr_json_u64_if(timed, stats->total.min), "total_max_ns",
+                     mr_json_u64_if(timed, stats->total.max), "total",
+                     mr_json_quantiles(&stats->histogram, &stats->total, timed));
 }

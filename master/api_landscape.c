@@ -21,8 +21,8 @@ static enum mr_status add_edge(struct edges *edges, uint32_t from, uint32_t to,
                                const struct mr_path_stats *stats)
 {
     uint32_t index;
-    enum mr_status status = mr_table_find_or_add(
-        &edges->ids, (struct mr_id){from, to}, edges->count, &index);
+    enum mr_status status =
+        mr_table_find_or_add(&edges->ids, (struct mr_id){from, to}, edges->count, &index);
 
     if (status != MR_OK)
         return status;
@@ -46,7 +46,8 @@ static enum mr_status gather(const struct mr_model_root *root, struct edges *edg
 {
     enum mr_status status = MR_OK;
 
-    for (uint32_t i = 0; i < mr_model_count(root, MR_MODEL_PATH) && status == MR_OK; i++) {
+    for (uint32_t i = 0; i < mr_model_count(root, MR_MODEL_PATH) && status == MR_OK;
+         i++) {
         const struct mr_model_path *path = mr_model_path(root, i);
 
         if (path->parent != MR_MODEL_NONE)
@@ -98,11 +99,11 @@ static json_t *scopes(const struct mr_model_root *root, uint64_t limit)
     for (uint32_t i = 0; i < mr_model_count(root, MR_MODEL_SCOPE) && i < limit; i++) {
         const struct mr_model_scope *scope = mr_model_scope(root, i);
 
-        json_array_append_new(
-            rows, json_pack("{s:o, s:o, s:o, s:o}", "id", mr_json_id(scope->id), "app",
-                            mr_json_text(scope->app), "version",
-                            mr_json_text(scope->version), "host",
-                            mr_json_text(scope->host)));
+        json_array_append_new(rows, json_pack("{s:o, s:o, s:o, s:o}", "id",
+                                              mr_json_id(scope->id), "app",
+                                              mr_json_text(scope->app), "version",
+                                              mr_json_text(scope->version), "host",
+                                              mr_json_text(scope->host)));
     }
     return rows;
 }
@@ -123,13 +124,12 @@ static json_t *hosts(const struct mr_summary *summary)
             list = json_object_get(hosts, key);
         }
         json_array_append_new(
-            list, json_pack("{s:o, s:o, s:o, s:o, s:o}", "id", mr_json_id(source->id),
-                            "app", mr_json_text(source->app), "version",
-                            mr_json_text(source->version), "pid",
-                            mr_json_u64_if(source->is_known, source->pid), "state",
-                            source->is_known
-                                ? json_string(mr_source_state_name(source->state))
-                                : json_null()));
+            list,
+            json_pack("{s:o, s:o, s:o, s:o, s:o}", "id", mr_json_id(source->id), "app",
+                      mr_json_text(source->app), "version", mr_json_text(source->version),
+                      "pid", mr_json_u64_if(source->is_known, source->pid), "state",
+                      source->is_known ? json_string(mr_source_state_name(source->state))
+                                       : json_null()));
         json_decref(name);
     }
     return hosts;
@@ -161,13 +161,12 @@ json_t *mr_api_landscape(struct mr_api_request *request)
 
     if (request->status != 200 || mr_summary_of(root, &limits, &summary) != MR_OK)
         return NULL;
-    json_t *body = json_pack(
-        "{s:o, s:o, s:o, s:o, s:o, s:o, s:o}", "generation",
-        mr_json_u64(root->head.generation), "sites",
-        mr_json_u64(mr_model_count(root, MR_MODEL_SITE)), "sources",
-        mr_json_u64(summary->source_total), "hosts", hosts(summary), "applications",
-        scopes(root, limit), "outer_frames", outers(root, limit), "calls",
-        calls(root, limit));
+    json_t *body = json_pack("{s:o, s:o, s:o, s:o, s:o, s:o, s:o}", "generation",
+                             mr_json_u64(root->head.generation), "sites",
+                             mr_json_u64(mr_model_count(root, MR_MODEL_SITE)), "sources",
+                             mr_json_u64(summary->source_total), "hosts", hosts(summary),
+                             "applications", scopes(root, limit), "outer_frames",
+                             outers(root, limit), "calls", calls(root, limit));
     mr_summary_free(summary);
     return body;
 }

@@ -31,8 +31,8 @@ static int by_weight(const void *a, const void *b)
 
 static struct ranked rank(const struct mr_model_root *root, uint32_t path)
 {
-    return (struct ranked){
-        .weight = mr_model_path_stat(root, path)->stats.total.sum, .index = path};
+    return (struct ranked){.weight = mr_model_path_stat(root, path)->stats.total.sum,
+                           .index = path};
 }
 
 static json_t *node(const struct mr_model_root *root, uint32_t index)
@@ -57,13 +57,15 @@ static json_t *children_of(struct tree *tree, uint32_t index, uint64_t depth,
     size_t count = 0, at = 0;
     json_t *array = json_array();
 
-    for (uint32_t i = first; i != MR_MODEL_NONE; i = mr_model_path(tree->root, i)->next_sibling)
+    for (uint32_t i = first; i != MR_MODEL_NONE;
+         i = mr_model_path(tree->root, i)->next_sibling)
         count++;
     *more = count;
     struct ranked *order = depth && count ? calloc(count, sizeof(*order)) : NULL;
     if (!order)
         return array;
-    for (uint32_t i = first; i != MR_MODEL_NONE; i = mr_model_path(tree->root, i)->next_sibling)
+    for (uint32_t i = first; i != MR_MODEL_NONE;
+         i = mr_model_path(tree->root, i)->next_sibling)
         order[at++] = rank(tree->root, i);
     qsort(order, count, sizeof(*order), by_weight);
     for (at = 0; at < count && tree->left; at++)
@@ -120,8 +122,8 @@ static void choose(struct mr_api_request *request, struct choice *choice)
 }
 
 /* The chosen paths, by weight; only those without a parent if `tops`. */
-static struct ranked *gather(const struct mr_model_root *root, const struct choice *choice,
-                             bool tops, size_t *count)
+static struct ranked *gather(const struct mr_model_root *root,
+                             const struct choice *choice, bool tops, size_t *count)
 {
     uint32_t all = mr_model_count(root, MR_MODEL_PATH);
     struct ranked *order = calloc((size_t)all + 1, sizeof(*order));

@@ -90,8 +90,8 @@ static uint32_t chosen_entry(struct mr_api_request *request)
 
     if (!mr_api_id(request, "entry", &id))
         return MR_MODEL_NONE;
-    const struct mr_model_path *path = mr_model_path(
-        request->root, mr_model_find(request->root, MR_MODEL_PATH, id));
+    const struct mr_model_path *path =
+        mr_model_path(request->root, mr_model_find(request->root, MR_MODEL_PATH, id));
     if (path && path->parent == MR_MODEL_NONE && path->entry != MR_MODEL_NONE)
         return path->entry;
     mr_api_fail(request, 404, "parameter 'entry': no such entry point");
@@ -135,7 +135,8 @@ static json_t *expand(const struct mr_model_root *root, struct mr_id id, uint64_
     if (!node)
         return object;
     json_object_set_new(object, "site", mr_json_site(mr_model_site(root, node->site)));
-    json_object_set_new(object, "exactness", json_string(exactness_name(node->exactness)));
+    json_object_set_new(object, "exactness",
+                        json_string(exactness_name(node->exactness)));
     json_t *children = json_array();
     uint32_t shown = 0;
     for (; depth && *left && shown < node->child_count; shown++) {

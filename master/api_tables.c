@@ -69,15 +69,14 @@ static json_t *function(const struct mr_summary_function *row)
         mr_json_u64(row->ok), "failed", mr_json_u64(row->failed), "incomplete",
         mr_json_u64(row->incomplete), "outer", row->is_outer);
 
-    mr_json_merge(
-        object,
-        json_pack("{s:o, s:o, s:o, s:o, s:o, s:o}", "self_ns",
-                  mr_json_u64_if(timed, row->self_ns), "self_min_ns",
-                  mr_json_u64_if(timed, row->self_min_ns), "self_max_ns",
-                  mr_json_u64_if(timed, row->self_max_ns), "total_ns",
-                  mr_json_u64_if(timed, row->total_ns), "total_min_ns",
-                  mr_json_u64_if(timed, row->total_min_ns), "total_max_ns",
-                  mr_json_u64_if(timed, row->total_max_ns)));
+    mr_json_merge(object,
+                  json_pack("{s:o, s:o, s:o, s:o, s:o, s:o}", "self_ns",
+                            mr_json_u64_if(timed, row->self_ns), "self_min_ns",
+                            mr_json_u64_if(timed, row->self_min_ns), "self_max_ns",
+                            mr_json_u64_if(timed, row->self_max_ns), "total_ns",
+                            mr_json_u64_if(timed, row->total_ns), "total_min_ns",
+                            mr_json_u64_if(timed, row->total_min_ns), "total_max_ns",
+                            mr_json_u64_if(timed, row->total_max_ns)));
     return object;
 }
 
@@ -118,29 +117,28 @@ static json_t *by_coverage(const uint64_t values[MR_COVERAGE_COUNT])
 static json_t *entry(const struct mr_summary_entry *row)
 {
     bool timed = row->is_timed;
-    json_t *object = json_pack(
-        "{s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o}", "id",
-        mr_json_id(row->path), "site", mr_json_id(row->site), "scope",
-        mr_json_id(row->scope), "name", mr_json_text(row->name), "app",
-        mr_json_text(row->app), "version", mr_json_text(row->version), "host",
-        mr_json_text(row->host), "count", mr_json_u64(row->count), "ok",
-        mr_json_u64(row->ok), "failed", mr_json_u64(row->failed), "incomplete",
-        mr_json_u64(row->incomplete));
+    json_t *object =
+        json_pack("{s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o}", "id",
+                  mr_json_id(row->path), "site", mr_json_id(row->site), "scope",
+                  mr_json_id(row->scope), "name", mr_json_text(row->name), "app",
+                  mr_json_text(row->app), "version", mr_json_text(row->version), "host",
+                  mr_json_text(row->host), "count", mr_json_u64(row->count), "ok",
+                  mr_json_u64(row->ok), "failed", mr_json_u64(row->failed), "incomplete",
+                  mr_json_u64(row->incomplete));
 
-    mr_json_merge(object,
-                  json_pack("{s:o, s:o, s:o, s:o, s:o, s:o}", "time_ns",
-                            mr_json_u64_if(timed, row->time_ns), "min_ns",
-                            mr_json_u64_if(timed, row->min_ns), "max_ns",
-                            mr_json_u64_if(timed, row->max_ns), "p50",
-                            mr_json_quantile(timed, &row->p50), "p90",
-                            mr_json_quantile(timed, &row->p90), "p99",
-                            mr_json_quantile(timed, &row->p99)));
+    mr_json_merge(object, json_pack("{s:o, s:o, s:o, s:o, s:o, s:o}", "time_ns",
+                                    mr_json_u64_if(timed, row->time_ns), "min_ns",
+                                    mr_json_u64_if(timed, row->min_ns), "max_ns",
+                                    mr_json_u64_if(timed, row->max_ns), "p50",
+                                    mr_json_quantile(timed, &row->p50), "p90",
+                                    mr_json_quantile(timed, &row->p90), "p99",
+                                    mr_json_quantile(timed, &row->p99)));
     mr_json_merge(object,
                   json_pack("{s:o, s:o, s:o, s:i, s:i, s:o}", "open",
                             mr_json_u64(row->open), "oldest_open_ns",
                             mr_json_u64_if(row->oldest_open_ns > 0, row->oldest_open_ns),
-                            "last_10s", mr_json_u64(row->recent), "paths", (int)row->paths,
-                            "shapes", (int)row->shapes, "traces",
+                            "last_10s", mr_json_u64(row->recent), "paths",
+                            (int)row->paths, "shapes", (int)row->shapes, "traces",
                             by_coverage(row->traces)));
     return object;
 }
@@ -176,24 +174,25 @@ static json_t *source(const struct mr_summary_source *row)
 {
     char const *const policies[] = {"drop", "block", "overwrite"};
     bool known = row->is_known;
-    json_t *object = json_pack(
-        "{s:o, s:b, s:o, s:o, s:o, s:o, s:o, s:o}", "id", mr_json_id(row->id), "known",
-        known, "worker", mr_id_is_zero(row->worker) ? json_null() : mr_json_id(row->worker),
-        "host", mr_json_text(row->host), "app", mr_json_text(row->app), "version",
-        mr_json_text(row->version), "exe", mr_json_text(row->exe), "pid",
-        mr_json_u64_if(known, row->pid));
+    json_t *object =
+        json_pack("{s:o, s:b, s:o, s:o, s:o, s:o, s:o, s:o}", "id", mr_json_id(row->id),
+                  "known", known, "worker",
+                  mr_id_is_zero(row->worker) ? json_null() : mr_json_id(row->worker),
+                  "host", mr_json_text(row->host), "app", mr_json_text(row->app),
+                  "version", mr_json_text(row->version), "exe", mr_json_text(row->exe),
+                  "pid", mr_json_u64_if(known, row->pid));
 
-    mr_json_merge(object,
-                  json_pack("{s:o, s:o, s:o, s:o, s:o}", "start_ns",
-                            mr_json_u64_if(row->start_ns > 0, row->start_ns), "end_ns",
-                            mr_json_u64_if(row->end_ns > 0, row->end_ns), "state",
-                            known ? json_string(mr_source_state_name(row->state))
-                                  : json_null(),
-                            "policy",
-                            known && row->policy < MR_ARRAY_COUNT(policies)
-                                ? json_string(policies[row->policy])
-                                : json_null(),
-                            "ledger", mr_json_ledger(&row->ledger)));
+    mr_json_merge(
+        object,
+        json_pack("{s:o, s:o, s:o, s:o, s:o}", "start_ns",
+                  mr_json_u64_if(row->start_ns > 0, row->start_ns), "end_ns",
+                  mr_json_u64_if(row->end_ns > 0, row->end_ns), "state",
+                  known ? json_string(mr_source_state_name(row->state)) : json_null(),
+                  "policy",
+                  known && row->policy < MR_ARRAY_COUNT(policies)
+                      ? json_string(policies[row->policy])
+                      : json_null(),
+                  "ledger", mr_json_ledger(&row->ledger)));
     return object;
 }
 
@@ -235,8 +234,8 @@ static json_t *streams_of(struct mr_api_request *request, struct mr_id id, uint6
             json_array_append_new(rows, stream(row));
     }
     return json_pack("{s:o, s:o, s:o, s:o}", "generation",
-                     mr_json_u64(root->head.generation), "source", mr_json_id(id), "total",
-                     mr_json_u64(total), "streams", rows);
+                     mr_json_u64(root->head.generation), "source", mr_json_id(id),
+                     "total", mr_json_u64(total), "streams", rows);
 }
 
 json_t *mr_api_ledger(struct mr_api_request *request)
@@ -253,10 +252,10 @@ json_t *mr_api_ledger(struct mr_api_request *request)
     json_t *rows = json_array();
     for (size_t i = 0; i < summary->source_count; i++)
         json_array_append_new(rows, source(&summary->sources[i]));
-    json_t *body = json_pack("{s:o, s:o, s:o, s:o}", "generation",
-                             mr_json_u64(summary->generation), "total",
-                             mr_json_u64(summary->source_total), "ledger",
-                             mr_json_ledger(&summary->ledger), "sources", rows);
+    json_t *body =
+        json_pack("{s:o, s:o, s:o, s:o}", "generation", mr_json_u64(summary->generation),
+                  "total", mr_json_u64(summary->source_total), "ledger",
+                  mr_json_ledger(&summary->ledger), "sources", rows);
     mr_summary_free(summary);
     return body;
 }

@@ -132,7 +132,8 @@ void *mr_cow_get(const struct mr_cow_array *array, uint32_t index)
     if (!node || !reaches(array->levels, index))
         return NULL;
     for (uint32_t level = array->levels; node && --level > 0;)
-        node = (const struct mr_cow_node *)(const void *)node->slots[slot_of(index, level)];
+        node =
+            (const struct mr_cow_node *)(const void *)node->slots[slot_of(index, level)];
     return node ? node->slots[slot_of(index, 0)] : NULL;
 }
 
@@ -230,7 +231,8 @@ static enum mr_status walk_node(const struct walk *walk, struct mr_cow_node *nod
         if (level == 0)
             status = walk->each(walk->context, index, below);
         else
-            status = walk_node(walk, (struct mr_cow_node *)(void *)below, level - 1, index);
+            status =
+                walk_node(walk, (struct mr_cow_node *)(void *)below, level - 1, index);
     }
     if (status == MR_OK && walk->leave)
         status = walk->leave(walk->context, &node->head);
@@ -260,7 +262,8 @@ static enum mr_status retire_node(void *context, struct mr_cow_head *node)
 
 enum mr_status mr_cow_drop(struct mr_cow *cow, struct mr_cow_array *array)
 {
-    const struct walk walk = {.each = retire_record, .leave = retire_node, .context = cow};
+    const struct walk walk = {
+        .each = retire_record, .leave = retire_node, .context = cow};
     enum mr_status status = MR_OK;
 
     if (array->root)

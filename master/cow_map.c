@@ -107,7 +107,8 @@ static enum mr_status insert(struct mr_cow *cow, struct mr_cow_map *map,
     void **slot = &map->root;
 
     for (uint32_t level = 0; *slot; level++) {
-        if (is_leaf(*slot) && (level == MAP_LEVELS || mr_id_hash(leaf_of(*slot)->id) == hash)) {
+        if (is_leaf(*slot) &&
+            (level == MAP_LEVELS || mr_id_hash(leaf_of(*slot)->id) == hash)) {
             leaf->next = leaf_of(*slot);
             break;
         }

@@ -7,8 +7,8 @@
 #include "master/http.h"
 
 #include "base/assert.h"
-#include "base/compiler.h"
 #include "base/clock.h"
+#include "base/compiler.h"
 #include "base/log.h"
 #include "master/page.h"
 
@@ -87,9 +87,9 @@ static enum MHD_Result send_page(struct MHD_Connection *connection,
                                  const struct mr_page_file *file)
 {
     return send_response(connection, 200, file->type,
-                         MHD_create_response_from_buffer(
-                             file->size, (void *)(uintptr_t)file->data,
-                             MHD_RESPMEM_PERSISTENT));
+                         MHD_create_response_from_buffer(file->size,
+                                                         (void *)(uintptr_t)file->data,
+                                                         MHD_RESPMEM_PERSISTENT));
 }
 
 struct params {
@@ -98,8 +98,8 @@ struct params {
     bool too_many;
 };
 
-static enum MHD_Result take_param(void *context, enum MHD_ValueKind kind, const char *name,
-                                  const char *value)
+static enum MHD_Result take_param(void *context, enum MHD_ValueKind kind,
+                                  const char *name, const char *value)
 {
     struct params *params = context;
 
@@ -193,8 +193,8 @@ static enum mr_status open_daemon(struct mr_http *http, int listen_fd,
         MHD_OPTION_EXTERNAL_LOGGER, log_line, NULL, MHD_OPTION_LISTEN_SOCKET, listen_fd,
         MHD_OPTION_CONNECTION_LIMIT, (unsigned)MR_HTTP_CONNECTIONS_MAX,
         MHD_OPTION_CONNECTION_TIMEOUT, (unsigned)MR_HTTP_IDLE_S,
-        MHD_OPTION_CONNECTION_MEMORY_LIMIT, MR_HTTP_REQUEST_BYTES, MHD_OPTION_STRICT_FOR_CLIENT,
-        1, MHD_OPTION_END);
+        MHD_OPTION_CONNECTION_MEMORY_LIMIT, MR_HTTP_REQUEST_BYTES,
+        MHD_OPTION_STRICT_FOR_CLIENT, 1, MHD_OPTION_END);
     if (!http->daemon) {
         close(listen_fd);
         return mr_error_set(error, MR_EIO, "http: the server could not be started");
@@ -207,8 +207,8 @@ static enum mr_status open_daemon(struct mr_http *http, int listen_fd,
     return MR_OK;
 }
 
-enum mr_status mr_http_start(int listen_fd, const struct mr_api *api, struct mr_http **out,
-                             struct mr_error *error)
+enum mr_status mr_http_start(int listen_fd, const struct mr_api *api,
+                             struct mr_http **out, struct mr_error *error)
 {
     struct mr_http *http = calloc(1, sizeof(*http));
 

@@ -47,8 +47,8 @@ static void cut_off(struct mr_ingest *ingest, struct mr_peer *peer, enum mr_stat
 static enum mr_status push(struct mr_ingest *ingest, const struct mr_peer *peer,
                            const struct mr_frame *frame)
 {
-    struct mr_batch *batch = mr_batch_new(
-        frame->type == MR_FRAME_DELTA ? MR_BATCH_DELTA : MR_BATCH_DICT);
+    struct mr_batch *batch =
+        mr_batch_new(frame->type == MR_FRAME_DELTA ? MR_BATCH_DELTA : MR_BATCH_DICT);
 
     if (!batch)
         return MR_ENOMEM;
@@ -66,8 +66,9 @@ static enum mr_status keep(struct mr_ingest *ingest, struct mr_peer *peer,
                            const struct mr_frame *frame)
 {
     uint64_t number;
-    enum mr_status status = mr_store_append(ingest->config.store, peer->id, frame->sequence,
-                                            frame->type, frame->payload, &number);
+    enum mr_status status =
+        mr_store_append(ingest->config.store, peer->id, frame->sequence, frame->type,
+                        frame->payload, &number);
 
     if (status != MR_OK)
         return status;
@@ -177,8 +178,8 @@ static void accept_peer(struct mr_ingest *ingest)
                       sizeof(port), NI_NUMERICHOST | NI_NUMERICSERV);
     snprintf(name, sizeof(name), "%s:%s", host, port);
     struct mr_peer *peer = mr_peer_new(ingest, fd, name);
-    if (peer && mr_load_relaxed(&ingest->counters.connections) >
-                    ingest->config.max_connections)
+    if (peer &&
+        mr_load_relaxed(&ingest->counters.connections) > ingest->config.max_connections)
         mr_peer_refuse(ingest, peer, MR_WIRE_ERROR_BUSY,
                        "too many connections (--max-connections)");
 }
@@ -250,8 +251,8 @@ static enum mr_status resume(struct mr_ingest *ingest)
 {
     enum mr_status status = MR_OK;
 
-    for (struct mr_peer *peer = ingest->peers; peer && status == MR_OK && has_room(ingest);
-         peer = peer->next)
+    for (struct mr_peer *peer = ingest->peers;
+         peer && status == MR_OK && has_room(ingest); peer = peer->next)
         status = take_frames(ingest, peer);
     return status;
 }
@@ -320,8 +321,8 @@ static enum mr_status turn(struct mr_ingest *ingest, bool *is_stopping)
 
     if (ingest->is_paused)
         wait_for_store(ingest);
-    int count = epoll_wait(ingest->epoll_fd, events, EVENTS_MAX,
-                           ingest->is_paused ? 0 : TURN_MS);
+    int count =
+        epoll_wait(ingest->epoll_fd, events, EVENTS_MAX, ingest->is_paused ? 0 : TURN_MS);
     for (int i = 0; i < count && status == MR_OK; i++) {
         bool is_peer = events[i].data.ptr != &ingest->stop_fd &&
                        events[i].data.ptr != &ingest->config.store &&
@@ -400,7 +401,8 @@ enum mr_status mr_ingest_start(const struct mr_ingest_config *config,
     enum mr_status status = open_events(ingest, error);
     if (status == MR_OK)
         status = open_graph(ingest, error);
-    int failure = status == MR_OK ? pthread_create(&ingest->thread, NULL, run, ingest) : 0;
+    int failure =
+        status == MR_OK ? pthread_create(&ingest->thread, NULL, run, ingest) : 0;
     if (failure)
         status = mr_error_set_errno(error, MR_ENOMEM, failure, "ingest thread");
     ingest->is_started = status == MR_OK;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include "base/atomics.h"
 #include "base/clock.h"
 #include "base/log.h"
-#include "base/atomics.h"
 #include "master/ingest_private.h"
 
 #include <errno.h>
@@ -11,7 +11,8 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#define LINGER_NS MR_SECOND_NS /* closing with unread bytes would destroy the ERROR frame */
+#define LINGER_NS                                                                        \
+    MR_SECOND_NS /* closing with unread bytes would destroy the ERROR frame */
 
 struct mr_peer *mr_peer_new(struct mr_ingest *ingest, int fd, const char *name)
 {
@@ -102,7 +103,8 @@ static const char *check(const struct mr_ingest *ingest, const struct mr_hello *
 {
     *code = MR_WIRE_ERROR_STATE;
     if (hello->role != MR_ROLE_WORKER)
-        return "probes connect to a worker, this is a master: point the program's endpoint "
+        return "probes connect to a worker, this is a master: point the program's "
+               "endpoint "
                "at a worker (millrace worker --forward to this address)";
     *code = MR_WIRE_ERROR_FORMAT;
     if (hello->level == 0)
@@ -148,10 +150,11 @@ static void welcome(struct mr_ingest *ingest, struct mr_peer *peer,
 
     if (hello->oldest > next) {
         mr_count_single_writer(&ingest->counters.gaps, 1);
-        mr_log_warn("%s: the worker's frames %llu to %llu were never seen here: they were "
-                    "acknowledged by another store",
-                    peer->conn.peer, (unsigned long long)next,
-                    (unsigned long long)hello->oldest - 1);
+        mr_log_warn(
+            "%s: the worker's frames %llu to %llu were never seen here: they were "
+            "acknowledged by another store",
+            peer->conn.peer, (unsigned long long)next,
+            (unsigned long long)hello->oldest - 1);
         next = hello->oldest;
     }
     if (mr_conn_welcome(&peer->conn, next, ingest->config.credit) != MR_OK)

@@ -21,8 +21,8 @@
 
 struct mr_peer {
     struct mr_conn conn;
-    struct mr_id id;     /* of the sender, once greeted */
-    uint32_t sender;     /* index, once greeted */
+    struct mr_id id; /* of the sender, once greeted */
+    uint32_t sender; /* index, once greeted */
     uint64_t opened_ns;
     uint64_t linger_until_ns; /* 0: not refused; what still comes is thrown away */
     uint64_t bytes_counted;

@@ -64,7 +64,8 @@ static enum mr_status open_ports(struct master *master, struct mr_error *error)
     if (status == MR_OK)
         return MR_OK;
     if (status == MR_EADDR)
-        return mr_error_set(error, status, "--http: %s:%s is in use or not usable; --http "
+        return mr_error_set(error, status,
+                            "--http: %s:%s is in use or not usable; --http "
                             "takes another one, port 0 any that is free",
                             options->http_at.host, options->http_at.port);
     return mr_error_set(error, status, "--http: %s", cause.text);
@@ -141,11 +142,11 @@ static enum mr_status write_ready(const struct master *master, struct mr_error *
     FILE *file = fopen(path, "we");
     if (!file)
         return mr_error_set_errno(error, MR_EUSAGE, errno, "--ready-file %s", ready);
-    int size = fprintf(
-        file, "{\"listen\":\"%s%s%s:%u\",\"http\":\"%s%s%s:%u\",\"pid\":%ld}\n",
-        is_v6(listen) ? "[" : "", listen, is_v6(listen) ? "]" : "", master->port,
-        is_v6(http) ? "[" : "", http, is_v6(http) ? "]" : "", master->http_port,
-        (long)getpid());
+    int size =
+        fprintf(file, "{\"listen\":\"%s%s%s:%u\",\"http\":\"%s%s%s:%u\",\"pid\":%ld}\n",
+                is_v6(listen) ? "[" : "", listen, is_v6(listen) ? "]" : "", master->port,
+                is_v6(http) ? "[" : "", http, is_v6(http) ? "]" : "", master->http_port,
+                (long)getpid());
     bool is_written = fclose(file) == 0 && size > 0;
     if (is_written && rename(path, ready) == 0)
         return MR_OK;

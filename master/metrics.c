@@ -39,7 +39,8 @@ static void put_label(struct mr_buffer *out, const char *value)
     for (; *value; value++) {
         if (*value == '\\' || *value == '"')
             (void)mr_buffer_append_byte(out, '\\');
-        (void)mr_buffer_append_byte(out, (unsigned char)*value < ' ' ? '?' : (uint8_t)*value);
+        (void)mr_buffer_append_byte(out,
+                                    (unsigned char)*value < ' ' ? '?' : (uint8_t)*value);
     }
 }
 
@@ -62,7 +63,8 @@ static void put_ingest(struct mr_buffer *out, const struct mr_ingest *ingest)
         mr_load_relaxed(&counters->duplicates));
     put(out, "ingest_bad_frames_total", "counter", "Data frames that broke the format.",
         mr_load_relaxed(&counters->bad_frames));
-    put(out, "ingest_gaps_total", "counter", "Senders whose earlier frames another store has.",
+    put(out, "ingest_gaps_total", "counter",
+        "Senders whose earlier frames another store has.",
         mr_load_relaxed(&counters->gaps));
     put(out, "ingest_pauses_total", "counter", "Times that reading waited for the store.",
         mr_load_relaxed(&counters->pauses));
@@ -82,8 +84,8 @@ static void put_store(struct mr_buffer *out, struct mr_store *store)
     put(out, "store_rows_total", "counter", "Journal rows committed.", stats.commit_rows);
     put(out, "store_bytes_total", "counter", "Bytes of journal committed.",
         stats.commit_bytes);
-    put_seconds(out, "store_commit_seconds_total", "counter", "Time in those transactions.",
-                stats.commit_ns_sum);
+    put_seconds(out, "store_commit_seconds_total", "counter",
+                "Time in those transactions.", stats.commit_ns_sum);
     put_seconds(out, "store_commit_seconds_max", "gauge", "The longest of them.",
                 stats.commit_ns_max);
     put_seconds(out, "store_latency_seconds_total", "counter",
@@ -101,7 +103,8 @@ static void put_store(struct mr_buffer *out, struct mr_store *store)
                 stats.checkpoint_ns_max);
     put(out, "store_failures_total", "counter", "Transactions that failed.",
         stats.failures);
-    put(out, "store_pending_bytes", "gauge", "Bytes not yet durable.", stats.pending_bytes);
+    put(out, "store_pending_bytes", "gauge", "Bytes not yet durable.",
+        stats.pending_bytes);
 }
 
 static void put_model(struct mr_buffer *out, const struct mr_model_root *root)
@@ -160,7 +163,8 @@ static void put_ledger(struct mr_buffer *out, const struct mr_model_root *root)
 
 static void put_chain(struct mr_buffer *out, const struct mr_model_root *root)
 {
-    head(out, "chain_counter_total", "counter", "What the filters of all levels counted.");
+    head(out, "chain_counter_total", "counter",
+         "What the filters of all levels counted.");
     for (uint32_t i = 0; i < mr_model_count(root, MR_MODEL_COUNTER); i++) {
         const struct mr_model_counter *counter = mr_model_counter(root, i);
 
@@ -178,7 +182,8 @@ static void put_filters(struct mr_buffer *out, const struct mr_graph *graph)
     head(out, "filter_batches_total", "counter", "Batches that a filter took.");
     for (uint32_t i = 0; i < count; i++)
         (void)mr_buffer_append_format(
-            out, "millrace_filter_batches_total{graph=\"%s\",filter=\"%s\"} %" PRIu64 "\n",
+            out,
+            "millrace_filter_batches_total{graph=\"%s\",filter=\"%s\"} %" PRIu64 "\n",
             stats[i].graph, stats[i].filter, stats[i].batches_in);
     head(out, "filter_busy_seconds_total", "counter", "Time inside a filter.");
     for (uint32_t i = 0; i < count; i++)

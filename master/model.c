@@ -253,7 +253,8 @@ const char *mr_model_site_label(const struct mr_model_site *site,
     if (site->name[0])
         return site->name;
     if (site->known && site->module[0])
-        snprintf(text, MR_SITE_LABEL_SIZE, "%.120s+0x%" PRIx64, site->module, site->offset);
+        snprintf(text, MR_SITE_LABEL_SIZE, "%.120s+0x%" PRIx64, site->module,
+                 site->offset);
     else
         snprintf(text, MR_SITE_LABEL_SIZE, "site %s", mr_id_format(site->id, id));
     return text;

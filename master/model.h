@@ -138,7 +138,8 @@ struct mr_model_stream { /* one row of the ledger */
     struct mr_ledger_entry entry;
 };
 
-#define MR_MODEL_PATH_RECURSIVE (1u << 16) /* flag: its site stands above it on the path */
+#define MR_MODEL_PATH_RECURSIVE                                                          \
+    (1u << 16) /* flag: its site stands above it on the path */
 
 struct mr_model_path {
     struct mr_cow_head head;
@@ -244,7 +245,7 @@ struct mr_model_root {
     uint64_t published_ns;
     struct mr_cow_array tables[MR_MODEL_TABLE_COUNT];
     struct mr_cow_map ids[MR_MODEL_TABLE_COUNT]; /* where a table has ids */
-    struct mr_cow_map shape_nodes;         /* id of a root node -> first shape of it */
+    struct mr_cow_map shape_nodes; /* id of a root node -> first shape of it */
     struct mr_cow_array series[MR_SERIES_COUNT]; /* of windows, by slot */
     uint64_t newest[MR_SERIES_COUNT];            /* window; 0: none */
     uint32_t points[MR_SERIES_COUNT];
@@ -274,7 +275,8 @@ struct mr_model_limits {
 
 struct mr_model;
 
-enum mr_status mr_model_new(const struct mr_model_limits *limits, struct mr_model **model);
+enum mr_status mr_model_new(const struct mr_model_limits *limits,
+                            struct mr_model **model);
 /* No reader may be left. NULL allowed. */
 void mr_model_free(struct mr_model *model);
 

@@ -97,20 +97,21 @@ static enum mr_status take_shape(struct apply *apply, const struct mr_delta_item
     enum mr_status status = MR_ELIMIT;
 
     if (record && record->parent == MR_MODEL_NONE && record->entry != MR_MODEL_NONE)
-        status = mr_model_add_shape(model, record->scope, record->entry, item->id, &index);
+        status =
+            mr_model_add_shape(model, record->scope, record->entry, item->id, &index);
     else
         (void)refuse(apply, MR_MODEL_SHAPE);
     return remember_result(&model->shapes, status, index);
 }
 
-static enum mr_status take_path_stat(struct apply *apply, const struct mr_delta_item *item)
+static enum mr_status take_path_stat(struct apply *apply,
+                                     const struct mr_delta_item *item)
 {
     uint32_t path = index_of(&apply->model->paths, item->path);
 
     if (path == MR_MODEL_NONE)
         return refuse(apply, MR_MODEL_PATH_STAT);
-    enum mr_status status =
-        mr_model_add_path_stats(apply->model, path, item->path_stats);
+    enum mr_status status = mr_model_add_path_stats(apply->model, path, item->path_stats);
     if (status != MR_OK)
         return status;
     return mr_model_add_point(apply->model, MR_SERIES_PATH, item->window,
@@ -129,8 +130,7 @@ static enum mr_status take_shape_stat(struct apply *apply,
     if (status != MR_OK)
         return status;
     return mr_model_add_point(apply->model, MR_SERIES_SHAPE, item->window,
-                              apply->created_ns / MR_SECOND_NS, shape,
-                              item->shape_stats);
+                              apply->created_ns / MR_SECOND_NS, shape, item->shape_stats);
 }
 
 static enum mr_status take_entry_stat(struct apply *apply,
@@ -148,8 +148,7 @@ static enum mr_status take_entry_stat(struct apply *apply,
     if (status != MR_OK)
         return status;
     return mr_model_add_point(apply->model, MR_SERIES_ENTRY, item->window,
-                              apply->created_ns / MR_SECOND_NS, entry,
-                              item->entry_stats);
+                              apply->created_ns / MR_SECOND_NS, entry, item->entry_stats);
 }
 
 /* Finds the record of a pair of numbers, or appends a fresh one of `size` bytes. */
@@ -300,8 +299,8 @@ static enum mr_status find_sender(struct mr_model *model, struct mr_id id,
                                   uint32_t *index)
 {
     void *record;
-    enum mr_status status = edit_pair(model, MR_MODEL_SENDER, id,
-                                      sizeof(struct mr_model_sender), &record);
+    enum mr_status status =
+        edit_pair(model, MR_MODEL_SENDER, id, sizeof(struct mr_model_sender), &record);
 
     *index = MR_MODEL_NONE;
     if (status != MR_OK)

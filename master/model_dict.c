@@ -26,8 +26,8 @@ static struct mr_model_site *new_site(const struct mr_dict_site *site, bool know
     record->quality = site->quality;
     record->offset = site->offset;
     record->line = site->line;
-    size_t size = site->build_id.size < MR_BUILD_ID_MAX ? site->build_id.size
-                                                        : MR_BUILD_ID_MAX;
+    size_t size =
+        site->build_id.size < MR_BUILD_ID_MAX ? site->build_id.size : MR_BUILD_ID_MAX;
     record->build_id_size = (uint32_t)size;
     if (size)
         memcpy(record->build_id, site->build_id.data, size);
@@ -106,7 +106,8 @@ enum mr_status mr_model_add_site(struct mr_model *model, struct mr_id id, uint32
         mr_model_record_new(MR_MODEL_SITE_STAT, sizeof(struct mr_model_site_stat)), NULL);
 }
 
-enum mr_status mr_model_add_scope(struct mr_model *model, struct mr_id id, uint32_t *index)
+enum mr_status mr_model_add_scope(struct mr_model *model, struct mr_id id,
+                                  uint32_t *index)
 {
     const struct mr_dict_scope none = {.id = id, .app = "", .version = "", .host = ""};
     enum mr_status status;

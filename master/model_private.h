@@ -49,7 +49,8 @@ enum mr_status mr_model_append(struct mr_model *model, enum mr_model_table table
 enum mr_status mr_model_room(struct mr_model *model, enum mr_model_table table);
 
 /* model_dict.c: things by id, with or without what is known of them. */
-enum mr_status mr_model_add_site(struct mr_model *model, struct mr_id id, uint32_t *index);
+enum mr_status mr_model_add_site(struct mr_model *model, struct mr_id id,
+                                 uint32_t *index);
 enum mr_status mr_model_add_scope(struct mr_model *model, struct mr_id id,
                                   uint32_t *index);
 enum mr_status mr_model_add_source(struct mr_model *model, struct mr_id id,

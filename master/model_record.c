@@ -128,9 +128,11 @@ static struct mr_cow_head *clone_record(const struct mr_cow_head *record)
 static void free_record(struct mr_cow_head *record)
 {
     if (record->kind == MR_MODEL_PATH_STAT)
-        mr_histogram_fini(&((struct mr_model_path_stat *)(void *)record)->stats.histogram);
+        mr_histogram_fini(
+            &((struct mr_model_path_stat *)(void *)record)->stats.histogram);
     if (record->kind == MR_MODEL_SHAPE_STAT)
-        mr_histogram_fini(&((struct mr_model_shape_stat *)(void *)record)->stats.histogram);
+        mr_histogram_fini(
+            &((struct mr_model_shape_stat *)(void *)record)->stats.histogram);
     free(record);
 }
 

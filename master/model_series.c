@@ -86,7 +86,8 @@ static uint32_t oldest_slot(const struct mr_model *model, enum mr_model_series s
     for (uint32_t slot = 0; slot < ring->count; slot++) {
         const struct mr_model_window *window = mr_cow_get(ring, slot);
 
-        if (window && window->count && window->window < before && is_saved(model, window)) {
+        if (window && window->count && window->window < before &&
+            is_saved(model, window)) {
             before = window->window;
             oldest = slot;
         }

@@ -61,9 +61,8 @@ static enum mr_status open_database(const char *path, int flags, sqlite3 **db,
         sqlite3_busy_timeout(*db, BUSY_MS);
         return MR_OK;
     }
-    enum mr_status status =
-        mr_error_set(error, MR_EIO, "store: %s: %s", path,
-                     *db ? sqlite3_errmsg(*db) : "out of memory");
+    enum mr_status status = mr_error_set(error, MR_EIO, "store: %s: %s", path,
+                                         *db ? sqlite3_errmsg(*db) : "out of memory");
     sqlite3_close(*db);
     *db = NULL;
     return status;
@@ -83,8 +82,8 @@ static enum mr_status read_version(sqlite3 *db, uint64_t *version, struct mr_err
     mr_sql_finish(&sql);
     if (status != MR_OK || tables == 0)
         return status;
-    status = mr_sql_prepare(db, "SELECT value FROM meta WHERE key = 'schema_version'", &sql,
-                            error);
+    status = mr_sql_prepare(db, "SELECT value FROM meta WHERE key = 'schema_version'",
+                            &sql, error);
     if (status == MR_OK && (status = mr_sql_row(&sql, error)) == MR_OK)
         *version = mr_sql_get_u64(&sql);
     mr_sql_finish(&sql);
@@ -96,7 +95,8 @@ static enum mr_status check_version(uint64_t version, struct mr_error *error)
     if (version == MR_STORE_SCHEMA_VERSION)
         return MR_OK;
     return mr_error_set(error, MR_EVERSION,
-                        "store has schema version %" PRIu64 ", this program reads %d; use "
+                        "store has schema version %" PRIu64
+                        ", this program reads %d; use "
                         "the millrace that made it, or another directory",
                         version, MR_STORE_SCHEMA_VERSION);
 }
@@ -119,12 +119,12 @@ static enum mr_status make_schema(sqlite3 *db, struct mr_error *error)
 
 static enum mr_status prepare(struct mr_store *store, struct mr_error *error)
 {
-    enum mr_status status = mr_sql_exec(
-        store->db,
-        store->config.sync == MR_STORE_SYNC_FULL
-            ? "PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL;"
-            : "PRAGMA journal_mode = WAL; PRAGMA synchronous = NORMAL;",
-        error);
+    enum mr_status status =
+        mr_sql_exec(store->db,
+                    store->config.sync == MR_STORE_SYNC_FULL
+                        ? "PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL;"
+                        : "PRAGMA journal_mode = WAL; PRAGMA synchronous = NORMAL;",
+                    error);
 
     if (status == MR_OK)
         status = make_schema(store->db, error);
@@ -218,8 +218,8 @@ static enum mr_status open_store(struct mr_store *store, struct mr_error *error)
     if (status == MR_OK)
         status = path_in(store->directory, MR_STORE_FILE, path, error);
     if (status == MR_OK)
-        status = open_database(path, SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE, &store->db,
-                               error);
+        status = open_database(path, SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE,
+                               &store->db, error);
     if (status == MR_OK)
         status = prepare(store, error);
     if (status == MR_OK)
@@ -329,7 +329,8 @@ enum mr_status mr_store_load(const char *directory, struct mr_model *model,
     if (status != MR_OK)
         return status;
     if (access(path, R_OK) != 0)
-        return mr_error_set_errno(error, MR_ENOTFOUND, errno, "no store in %s", directory);
+        return mr_error_set_errno(error, MR_ENOTFOUND, errno, "no store in %s",
+                                  directory);
     status = open_database(path, SQLITE_OPEN_READONLY, &db, error);
     if (status == MR_OK)
         status = load_database(db, model, error);

@@ -115,12 +115,14 @@ bool mr_store_has_room(struct mr_store *store, uint64_t size)
     return has_room;
 }
 
-static enum mr_status append_locked(struct mr_store *store, const struct mr_store_row *row,
+static enum mr_status append_locked(struct mr_store *store,
+                                    const struct mr_store_row *row,
                                     struct mr_span payload)
 {
     uint64_t size = sizeof(*row) + payload.size;
 
-    if (store->stats.pending_bytes && store->stats.pending_bytes + size > MR_STORE_PENDING_MAX)
+    if (store->stats.pending_bytes &&
+        store->stats.pending_bytes + size > MR_STORE_PENDING_MAX)
         return MR_AGAIN;
     if (!store->filling) {
         store->filling = store->spare ? store->spare : new_batch();
@@ -284,7 +286,8 @@ static enum mr_status end_transaction(struct mr_store *store, enum mr_status sta
     return status;
 }
 
-static enum mr_status write_batch(struct mr_store *store, const struct mr_store_batch *batch,
+static enum mr_status write_batch(struct mr_store *store,
+                                  const struct mr_store_batch *batch,
                                   struct mr_error *error)
 {
     enum mr_status status = mr_sql_exec(store->db, "BEGIN IMMEDIATE", error);
@@ -349,7 +352,8 @@ static void give_done(struct mr_store *store, struct mr_store_batch *batch,
     stats->commit_rows += batch->row_count;
     stats->commit_bytes += batch->rows.size;
     stats->commit_ns_sum += spent_ns;
-    stats->commit_ns_max = spent_ns > stats->commit_ns_max ? spent_ns : stats->commit_ns_max;
+    stats->commit_ns_max =
+        spent_ns > stats->commit_ns_max ? spent_ns : stats->commit_ns_max;
     stats->latency_ns_sum += latency_ns;
     stats->latency_ns_max =
         latency_ns > stats->latency_ns_max ? latency_ns : stats->latency_ns_max;
@@ -482,9 +486,9 @@ static bool is_commit_due(struct mr_store *store)
     uint64_t now_ns = mr_clock_monotonic_ns();
 
     pthread_mutex_lock(&store->mutex);
-    bool is_due = store->filling &&
-                  (now_ns >= store->filling->first_ns + store->config.commit_interval_ns ||
-                   store->filling->rows.size > COMMIT_EARLY_BYTES);
+    bool is_due = store->filling && (now_ns >= store->filling->first_ns +
+                                                   store->config.commit_interval_ns ||
+                                     store->filling->rows.size > COMMIT_EARLY_BYTES);
     pthread_mutex_unlock(&store->mutex);
     return is_due;
 }

@@ -285,7 +285,8 @@ static enum mr_status load_outer(struct load *load)
 {
     const struct mr_model_root *root = load->model->working;
     uint32_t index = mr_sql_get_index(&load->sql), got = count_of(load, MR_MODEL_OUTER);
-    const struct mr_model_scope *scope = mr_model_scope(root, mr_sql_get_index(&load->sql));
+    const struct mr_model_scope *scope =
+        mr_model_scope(root, mr_sql_get_index(&load->sql));
     const struct mr_model_site *site = mr_model_site(root, mr_sql_get_index(&load->sql));
 
     if (!scope || !site)
@@ -310,18 +311,12 @@ static const struct {
     enum mr_status (*row)(struct load *load);
     const char *key; /* NULL: idx */
 } tables[] = {
-    {"scope", load_scope, NULL},
-    {"site", load_site, NULL},
-    {"source", load_source, NULL},
-    {"stream", load_stream, NULL},
-    {"path", load_path, NULL},
-    {"path_total", load_path_total, "path"},
-    {"entry", load_entry, NULL},
-    {"node", load_node, NULL},
-    {"shape", load_shape, NULL},
-    {"shape_total", load_shape_total, "shape"},
-    {"outer_frame", load_outer, NULL},
-    {"counter", load_counter, NULL},
+    {"scope", load_scope, NULL},       {"site", load_site, NULL},
+    {"source", load_source, NULL},     {"stream", load_stream, NULL},
+    {"path", load_path, NULL},         {"path_total", load_path_total, "path"},
+    {"entry", load_entry, NULL},       {"node", load_node, NULL},
+    {"shape", load_shape, NULL},       {"shape_total", load_shape_total, "shape"},
+    {"outer_frame", load_outer, NULL}, {"counter", load_counter, NULL},
 };
 
 static const struct {
@@ -399,7 +394,8 @@ enum mr_status mr_store_load_journal(sqlite3 *db, struct mr_model *model, uint64
 {
     struct mr_sql sql;
     enum mr_status status = mr_sql_prepare(
-        db, "SELECT number, sender, type, bytes FROM journal ORDER BY number", &sql, error);
+        db, "SELECT number, sender, type, bytes FROM journal ORDER BY number", &sql,
+        error);
 
     while (status == MR_OK && (status = mr_sql_row(&sql, error)) == MR_OK) {
         uint64_t number = mr_sql_get_u64(&sql);

@@ -33,8 +33,8 @@ struct mr_sql {
 enum mr_status mr_sql_prepare(sqlite3 *db, const char *text, struct mr_sql *sql,
                               struct mr_error *error);
 void mr_sql_finish(struct mr_sql *sql);
-void mr_sql_u64(struct mr_sql *sql, uint64_t value); /* stored as two's complement */
-void mr_sql_index(struct mr_sql *sql, uint32_t index); /* MR_MODEL_NONE: NULL */
+void mr_sql_u64(struct mr_sql *sql, uint64_t value);    /* stored as two's complement */
+void mr_sql_index(struct mr_sql *sql, uint32_t index);  /* MR_MODEL_NONE: NULL */
 void mr_sql_text(struct mr_sql *sql, const char *text); /* borrowed until run */
 void mr_sql_blob(struct mr_sql *sql, struct mr_span span); /* borrowed until run */
 void mr_sql_id(struct mr_sql *sql, struct mr_id id);
@@ -43,8 +43,8 @@ enum mr_status mr_sql_run(struct mr_sql *sql, struct mr_error *error);
 /* The next row: MR_OK, MR_END, MR_EIO. */
 enum mr_status mr_sql_row(struct mr_sql *sql, struct mr_error *error);
 uint64_t mr_sql_get_u64(struct mr_sql *sql);
-uint32_t mr_sql_get_index(struct mr_sql *sql); /* NULL or too large: MR_MODEL_NONE */
-const char *mr_sql_get_text(struct mr_sql *sql); /* "" for NULL; until the next row */
+uint32_t mr_sql_get_index(struct mr_sql *sql);      /* NULL or too large: MR_MODEL_NONE */
+const char *mr_sql_get_text(struct mr_sql *sql);    /* "" for NULL; until the next row */
 struct mr_span mr_sql_get_blob(struct mr_sql *sql); /* until the next row */
 struct mr_id mr_sql_get_id(struct mr_sql *sql);     /* zero where it is no id */
 /* One or more statements without parameters or rows. */
@@ -103,8 +103,8 @@ enum mr_status mr_store_set_position(struct mr_store *store, struct mr_id sender
  * store_save.c: within a transaction of the caller, writes what changed in `root` after
  * generation `since`; *rows counts.
  */
-enum mr_status mr_store_save(sqlite3 *db, const struct mr_model_root *root, uint64_t since,
-                             uint64_t *rows, struct mr_error *error);
+enum mr_status mr_store_save(sqlite3 *db, const struct mr_model_root *root,
+                             uint64_t since, uint64_t *rows, struct mr_error *error);
 
 /* store_load.c: fills an empty model from the tables, without the journal. */
 enum mr_status mr_store_load_tables(sqlite3 *db, struct mr_model *model,

@@ -126,7 +126,8 @@ static enum mr_status save_path(void *context, uint32_t index, const void *recor
     return run(save);
 }
 
-static enum mr_status save_path_stats(struct save *save, const struct mr_path_stats *stats)
+static enum mr_status save_path_stats(struct save *save,
+                                      const struct mr_path_stats *stats)
 {
     mr_sql_u64(&save->sql, stats->ok);
     mr_sql_u64(&save->sql, stats->failed);
@@ -321,10 +322,11 @@ static enum mr_status save_array(struct save *save, sqlite3 *db, const char *tex
     return status;
 }
 
-#define SCRATCH_MAX ((size_t)64 << 20) /* a node's children: bounded by the frame's size */
+#define SCRATCH_MAX                                                                      \
+    ((size_t)64 << 20) /* a node's children: bounded by the frame's size */
 
-enum mr_status mr_store_save(sqlite3 *db, const struct mr_model_root *root, uint64_t since,
-                             uint64_t *rows, struct mr_error *error)
+enum mr_status mr_store_save(sqlite3 *db, const struct mr_model_root *root,
+                             uint64_t since, uint64_t *rows, struct mr_error *error)
 {
     struct save save = {.root = root, .since = since, .error = error};
     enum mr_status status = MR_OK;

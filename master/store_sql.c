@@ -50,8 +50,9 @@ void mr_sql_text(struct mr_sql *sql, const char *text)
 
 void mr_sql_blob(struct mr_sql *sql, struct mr_span span)
 {
-    sqlite3_bind_blob64(sql->statement, ++sql->at, span.size ? (const void *)span.data : "",
-                        span.size, SQLITE_STATIC);
+    sqlite3_bind_blob64(sql->statement, ++sql->at,
+                        span.size ? (const void *)span.data : "", span.size,
+                        SQLITE_STATIC);
 }
 
 void mr_sql_id(struct mr_sql *sql, struct mr_id id)
@@ -124,5 +125,6 @@ struct mr_id mr_sql_get_id(struct mr_sql *sql)
 
 enum mr_status mr_sql_exec(sqlite3 *db, const char *text, struct mr_error *error)
 {
-    return sqlite3_exec(db, text, NULL, NULL, NULL) == SQLITE_OK ? MR_OK : fail(db, error);
+    return sqlite3_exec(db, text, NULL, NULL, NULL) == SQLITE_OK ? MR_OK
+                                                                 : fail(db, error);
 }

@@ -44,14 +44,14 @@ struct mr_summary_quantile {
 
 struct mr_summary_function { /* largest self time first */
     struct mr_id site;
-    const char *name;   /* never empty: module+0xoffset or the id where no name is known */
+    const char *name; /* never empty: module+0xoffset or the id where no name is known */
     const char *module; /* file the code lies in, or application of a span; may be "" */
     const char *file;   /* of the source; may be "" */
     uint32_t line;      /* 0: unknown */
     uint64_t calls;     /* ok + failed + incomplete */
     uint64_t ok, failed, incomplete;
-    bool is_timed;      /* ok + failed > 0: the times below mean something */
-    bool is_outer;      /* an outer frame somewhere */
+    bool is_timed; /* ok + failed > 0: the times below mean something */
+    bool is_outer; /* an outer frame somewhere */
     uint64_t self_ns, self_min_ns, self_max_ns;
     uint64_t total_ns, total_min_ns, total_max_ns;
 };

@@ -45,8 +45,9 @@ struct feed {
 
 static const char *const entry_names[ENTRIES] = {"checkout", "search", "add_to_cart",
                                                  "nightly_report", "health"};
-static const char *const verbs[] = {"parse",  "find",  "read",   "encode", "hash",  "lock",
-                                    "insert", "merge", "lookup", "render", "verify"};
+static const char *const verbs[] = {"parse",  "find",   "read",   "encode",
+                                    "hash",   "lock",   "insert", "merge",
+                                    "lookup", "render", "verify"};
 static const char *const nouns[] = {"header", "row",   "page",  "token", "cursor",
                                     "index",  "tuple", "block", "order", "session"};
 static const char *const apps[SOURCES] = {"bookshop", "payments", "warehouse"};
@@ -166,7 +167,8 @@ static void send_dictionary(struct feed *feed)
 
         mr_buffer_clear(&children);
         mr_node_child_put(&children, &child);
-        mr_id_node(MR_EXACTNESS_FOLDED, site_id(entry), &child, 1, &scratch, &node.node.id);
+        mr_id_node(MR_EXACTNESS_FOLDED, site_id(entry), &child, 1, &scratch,
+                   &node.node.id);
         node.node.site = site_id(entry);
         node.node.children = mr_buffer_span(&children);
         mr_dict_put(&writer, &node);
@@ -374,8 +376,8 @@ int main(int argc, char **argv)
     read_arguments(&feed, argc, argv);
     if (feed.paths < ENTRIES || feed.paths > PATHS_MAX ||
         mr_endpoints_parse(argv[1], &endpoints, &error) != MR_OK ||
-        mr_endpoints_numeric(&endpoints, config.addresses, &config.address_count, &error) !=
-            MR_OK) {
+        mr_endpoints_numeric(&endpoints, config.addresses, &config.address_count,
+                             &error) != MR_OK) {
         fprintf(stderr, "feed: %s\n", error.text);
         return 2;
     }

@@ -4,8 +4,8 @@
 #include "master/summary.h"
 #include "net/ids.h"
 
-#include <stdarg.h>
 #include <setjmp.h>
+#include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
 /* after the four above */
@@ -52,14 +52,15 @@ static uint32_t find_path(struct naive *naive, uint32_t parent, uint32_t scope,
             return i;
     }
     assert_true(naive->path_count < NAIVE_PATHS_MAX);
-    naive->paths[naive->path_count] =
-        (struct naive_path){.parent = parent, .scope = scope, .site = site, .flags = flags};
+    naive->paths[naive->path_count] = (struct naive_path){
+        .parent = parent, .scope = scope, .site = site, .flags = flags};
     if (parent != MR_DELTA_NONE)
         naive->paths[naive->path_count].depth = naive->paths[parent].depth + 1;
     return naive->path_count++;
 }
 
-static void take_time(uint64_t *sum, uint64_t *min, uint64_t *max, uint64_t ns, bool first)
+static void take_time(uint64_t *sum, uint64_t *min, uint64_t *max, uint64_t ns,
+                      bool first)
 {
     *sum += ns;
     *min = first || ns < *min ? ns : *min;
@@ -79,7 +80,8 @@ static void add_call(struct naive *naive, struct naive_path *path,
     }
     uint64_t self = naive_random(naive, 1000);
     uint64_t total = self + naive_random(naive, kind == 1 ? 100000000 : 1000);
-    bool path_first = path->ok + path->failed == 0, first = stats->ok + stats->failed == 0;
+    bool path_first = path->ok + path->failed == 0,
+         first = stats->ok + stats->failed == 0;
     take_time(&path->self_sum, &path->self_min, &path->self_max, self, path_first);
     take_time(&path->total_sum, &path->total_min, &path->total_max, total, path_first);
     take_time(&stats->self.sum, &stats->self.min, &stats->self.max, self, first);
@@ -131,8 +133,10 @@ static void put_ledger(struct naive *naive, struct mr_delta_writer *w)
     struct mr_ledger_entry entry = {.reduced = naive_random(naive, 50),
                                     .held = (int64_t)naive_random(naive, 9) - 4};
 
-    entry.lost[1 + naive_random(naive, MR_LOSS_REASON_COUNT - 1)] = naive_random(naive, 3);
-    entry.last = naive_random(naive, 2) ? sum->last + 10 : sum->last / 2; /* late ones too */
+    entry.lost[1 + naive_random(naive, MR_LOSS_REASON_COUNT - 1)] =
+        naive_random(naive, 3);
+    entry.last =
+        naive_random(naive, 2) ? sum->last + 10 : sum->last / 2; /* late ones too */
     sum->last = entry.last > sum->last ? entry.last : sum->last;
     sum->reduced += entry.reduced;
     sum->held += entry.held;

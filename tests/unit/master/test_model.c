@@ -83,9 +83,9 @@ static void random_deltas_agree_with_the_naive_model(void **state)
         naive_init(&naive, seed);
         for (int i = 0; i < 60; i++) {
             naive_delta(&naive, &f.bytes);
-            assert_int_equal(mr_model_apply_delta(f.model, sender,
-                                                  mr_buffer_span(&f.bytes), NULL),
-                             MR_OK);
+            assert_int_equal(
+                mr_model_apply_delta(f.model, sender, mr_buffer_span(&f.bytes), NULL),
+                MR_OK);
             if (i % 7 == 0)
                 assert_int_equal(mr_model_publish(f.model), MR_OK);
             if (i % 20 == 0) {
@@ -141,8 +141,8 @@ static void a_delta_that_is_cut_changes_nothing(void **state)
     put_path(&f, 50, 5, 1000);
     for (size_t size = 1; size < f.bytes.size; size++) {
         struct mr_error error = MR_ERROR_NONE;
-        enum mr_status status = mr_model_apply_delta(
-            f.model, sender, mr_span_of(f.bytes.data, size), &error);
+        enum mr_status status =
+            mr_model_apply_delta(f.model, sender, mr_span_of(f.bytes.data, size), &error);
 
         if (status == MR_OK) /* cut between two items: a smaller delta */
             continue;
@@ -247,9 +247,9 @@ static void the_series_are_a_ring_of_windows(void **state)
         assert_int_equal(mr_model_publish(f.model), MR_OK);
     }
     begin(&f, start + 60 * 70);
-    put_path(&f, 0, 1, start);              /* gone from the ring */
+    put_path(&f, 0, 1, start);               /* gone from the ring */
     put_path(&f, 0, 1, start + 60 * 69 + 5); /* same minute as the newest */
-    put_path(&f, 0, 1, start + 60 * 200);   /* too far in the future */
+    put_path(&f, 0, 1, start + 60 * 200);    /* too far in the future */
     assert_int_equal(apply(&f), MR_OK);
     assert_int_equal(mr_model_publish(f.model), MR_OK);
     const struct mr_model_root *root = mr_model_read_lock(f.model);

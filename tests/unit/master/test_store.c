@@ -286,10 +286,12 @@ static void damage_and_other_versions_are_named(void **state)
     expect_load(f, MR_EFORMAT, "table path");
     run_sql(f, "UPDATE path SET parent = NULL, site = 9999 WHERE idx = 2");
     expect_load(f, MR_EFORMAT, "table path");
-    run_sql(f, "DELETE FROM path; UPDATE path_total SET histogram = x'ff' WHERE path = 1");
+    run_sql(f,
+            "DELETE FROM path; UPDATE path_total SET histogram = x'ff' WHERE path = 1");
     expect_load(f, MR_EFORMAT, "table path_total");
-    run_sql(f, "DELETE FROM path_total; DELETE FROM path_stat; DELETE FROM entry;"
-               "DELETE FROM entry_stat; INSERT INTO journal VALUES(1, x'00', 1, 18, x'05')");
+    run_sql(f,
+            "DELETE FROM path_total; DELETE FROM path_stat; DELETE FROM entry;"
+            "DELETE FROM entry_stat; INSERT INTO journal VALUES(1, x'00', 1, 18, x'05')");
     expect_load(f, MR_EFORMAT, "");
     run_sql(f, "UPDATE meta SET value = 99 WHERE key = 'schema_version'");
     expect_load(f, MR_EVERSION, "schema version 99");
@@ -328,7 +330,8 @@ int main(void)
         cmocka_unit_test_setup_teardown(a_second_one_is_refused, set_up, tear_down),
         cmocka_unit_test_setup_teardown(damage_and_other_versions_are_named, set_up,
                                         tear_down),
-        cmocka_unit_test_setup_teardown(too_much_that_waits_is_refused, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(too_much_that_waits_is_refused, set_up,
+                                        tear_down),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
