@@ -34,6 +34,9 @@ static enum mr_status reduce_open(struct mr_filter *filter, const void *config, 
     if (!is_sound(config))
         return mr_error_set(error, MR_EUSAGE, "reduce: a limit is missing or out of range");
     mr_counters_init(&reduce->counters, filter, counter_names, MR_REDUCE_COUNTERS);
+    mr_filter_name_counter(filter, MR_REDUCE_SUM_REDUCED, "reduced");
+    mr_filter_name_counter(filter, MR_REDUCE_SUM_LOST, "lost");
+    mr_filter_name_counter(filter, MR_REDUCE_SUM_HELD, "held");
     if (mr_paths_init(&reduce->paths, reduce->config->paths_max) != MR_OK)
         return mr_error_set(error, MR_ENOMEM, "reduce: no memory for the path tree");
     if (mr_nodes_init(&reduce->nodes, reduce->config->sites, reduce->config->exactness,

@@ -301,7 +301,10 @@ static enum mr_status ledger_row(struct mr_reduce *reduce, struct mr_reduce_stre
     for (uint32_t i = 0; i < MR_LOSS_REASON_COUNT; i++) {
         entry.lost[i] = stream->lost[i];
         stream->lost[i] = 0;
+        mr_filter_count(reduce->filter, MR_REDUCE_SUM_LOST, entry.lost[i]);
     }
+    mr_filter_count(reduce->filter, MR_REDUCE_SUM_REDUCED, entry.reduced);
+    mr_filter_count(reduce->filter, MR_REDUCE_SUM_HELD, (uint64_t)entry.held);
     stream->told_reduced = stream->reduced;
     stream->told_held = held;
     mr_delta_ledger(&reduce->writer, source_number(reduce, stream->source), stream->id, &entry);

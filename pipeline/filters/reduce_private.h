@@ -30,6 +30,13 @@ enum mr_reduce_counter {
     MR_REDUCE_COUNTERS
 };
 
+/* Sums of the ledger, for the metrics of this process alone: upward goes the ledger itself. */
+enum mr_reduce_sum {
+    MR_REDUCE_SUM_REDUCED = MR_REDUCE_COUNTERS,
+    MR_REDUCE_SUM_LOST,
+    MR_REDUCE_SUM_HELD, /* goes up and down */
+};
+
 #define MR_REDUCE_SMALL 4096u     /* ns: totals below have their bin in a table */
 #define MR_REDUCE_TRACES_OPEN 2   /* a call tree, and that of a forced root in it */
 
