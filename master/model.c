@@ -7,7 +7,8 @@
  *
  * Pairs: [P]-[R] contents of the root and all below it before the pointer.
  *        [U]-[F] a reader's last read before its unlock; the free after the grace period.
- * liburcu gives [U]-[F]; ThreadSanitizer cannot see into it, so both are annotated.
+ *        [G]-[F] the garbage, given to call_rcu() by the writer and freed by its thread.
+ * liburcu gives both; ThreadSanitizer cannot see into it, so they are annotated.
  * Invariant: what is reachable from a published root is never written again.
  * Progress: readers wait-free; the writer never waits for readers (call_rcu).
  * Checked by: tests/race/test_model.c
@@ -168,7 +169,7 @@ enum mr_status mr_model_append(struct mr_model *model, enum mr_model_table table
 
 static void free_garbage(struct rcu_head *head)
 {
-    MR_TSAN_ACQUIRE(&grace_place); /* [F] pairs with [U] in mr_model_read_unlock() */
+    MR_TSAN_ACQUIRE(&grace_place); /* [F] pairs with [G], [U] in publish, read_unlock */
     mr_cow_garbage_free(MR_CONTAINER_OF(head, struct mr_cow_garbage, rcu));
 }
 
@@ -190,8 +191,10 @@ enum mr_status mr_model_publish(struct mr_model *model)
     *root = *model->working;
     struct mr_cow_garbage *garbage = mr_cow_publish(&model->cow);
     mr_store_release(&model->published, root); /* [P] pairs with [R] in read_lock() */
-    if (garbage)
+    if (garbage) {
+        MR_TSAN_RELEASE(&grace_place); /* [G] pairs with [F] in free_garbage() */
         call_rcu(&garbage->rcu, free_garbage);
+    }
     return MR_OK;
 }
 
