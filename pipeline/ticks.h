@@ -45,7 +45,7 @@ static inline uint64_t mr_ticks_ns(const struct mr_ticks *ticks, uint64_t t)
     return ticks->offset + (uint64_t)((mr_u128)(t + ticks->add) * ticks->mult >> ticks->shift);
 }
 
-/* Whether time t lies in a window that 32 bits can tell: 1970-01-01 00:00:01 to 2106. False for t >= 2^63. */
+/* Whether time t lies in a window that 32 bits can tell: 1970-01-01 00:00:01 to 2106. False from MR_TICKS_LIMIT on. */
 bool mr_ticks_fit(const struct mr_clock_info *clock, uint64_t t);
 
 #endif

@@ -1,0 +1,480 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "../unit_test.h"
+
+#include <string.h>
+
+#include "net/ids.h"
+#include "support_lane.h"
+
+/*
+ * The output as text: "+1r" opens f1 as a root, "-1" closes it. Letters: r root, o outer, f failed, i incomplete, w unwound,
+ * u unknown. "#N" N events reduced at once, "!R:N" N events lost for reason R, "B" trace broken, "L" learned, "." stream end.
+ */
+static char *text_of(const struct test_lane *lane)
+{
+    char *text = calloc(1, 1 << 20);
+    size_t size = 0;
+
+    for (const struct mr_batch *batch = lane->out->first; batch; batch = batch->next)
+        for (uint32_t i = 0; batch->kind == MR_BATCH_EVENTS && i < batch->event_count; i++) {
+            const struct mr_event *event = &batch->events[i];
+            const char *space = size ? " " : "";
+            char flags[8] = "";
+            uint32_t site = 0, count = 0;
+
+            for (int bit = 0; bit < 6; bit++)
+                if (event->flags & 1 << bit && event->kind != MR_EVENT_COUNTED)
+                    flags[count++] = "orfiwu"[bit];
+            if (event->kind == MR_EVENT_OPEN || event->kind == MR_EVENT_CLOSE)
+                site = (uint32_t)mr_sites_at(lane->sites, event->site)->offset / 16;
+            switch (event->kind) {
+            case MR_EVENT_OPEN:
+            case MR_EVENT_CLOSE:
+                size += (size_t)sprintf(text + size, "%s%c%u%s", space,
+                                        event->kind == MR_EVENT_OPEN ? '+' : '-', site, flags);
+                break;
+            case MR_EVENT_COUNTED:
+                if (event->flags)
+                    size += (size_t)sprintf(text + size, "%s!%u:%" PRIu64, space, event->flags, event->ns);
+                else
+                    size += (size_t)sprintf(text + size, "%s#%" PRIu64, space, event->ns);
+                break;
+            case MR_EVENT_TRACE_BROKEN:
+                size += (size_t)sprintf(text + size, "%sB", space);
+                break;
+            case MR_EVENT_LEARNED:
+                size += (size_t)sprintf(text + size, "%sL", space);
+                break;
+            case MR_EVENT_STREAM_END:
+                size += (size_t)sprintf(text + size, "%s.", space);
+                break;
+            default:
+                fail_msg("kind %u", event->kind);
+            }
+        }
+    return text;
+}
+
+/*
+ * Writes events of stream 1, one ns apart: "+1" enters f1, "-1" exits it, "s1" status failed, "s0" ok, "u2" unwinds to depth 2,
+ * "l4,2,1" loses 4 events with 2 pops and 1 push, "|" ends the chunk, "g5" loses 5 events between chunks, "t9" goes on 9 s.
+ */
+static void write_text(struct test_lane *lane, const char *text)
+{
+    uint64_t ns = lane->streams[1].time;
+    unsigned a, b, c;
+
+    for (; *text; text += strcspn(text, " "), text += *text == ' ') {
+        ns++;
+        if (sscanf(text, "+%u", &a) == 1) {
+            test_lane_enter(lane, 1, a, ns);
+        } else if (sscanf(text, "-%u", &a) == 1) {
+            test_lane_exit(lane, 1, a, ns);
+        } else if (sscanf(text, "s%u", &a) == 1) {
+            test_lane_status(lane, 1, ns, a);
+        } else if (sscanf(text, "u%u", &a) == 1) {
+            test_lane_unwind(lane, 1, ns, a);
+        } else if (sscanf(text, "l%u,%u,%u", &a, &b, &c) == 3) {
+            test_lane_loss(lane, 1, ns, a, MR_LOSS_RING_FULL, b, c);
+        } else if (sscanf(text, "g%u", &a) == 1) {
+            test_lane_send(lane, 1, 0);
+            test_lane_gap(lane, 1, a);
+        } else if (sscanf(text, "t%u", &a) == 1) {
+            ns += a * MR_SECOND_NS;
+        } else {
+            assert_int_equal(*text, '|');
+            test_lane_send(lane, 1, 0);
+        }
+    }
+}
+
+static void end_and_expect(struct test_lane *lane, const char *expected)
+{
+    char *actual;
+
+    test_lane_send(lane, 1, 0);
+    test_lane_end(lane);
+    assert_false(mr_source_is_broken(lane->source));
+    actual = text_of(lane);
+    assert_string_equal(actual, expected);
+    free(actual);
+    test_lane_fini(lane);
+}
+
+static void expect_with(const struct mr_reconstruct_config *config, uint32_t start, const char *events,
+                        const char *expected)
+{
+    struct test_options options = {.stages = 2, .reconstruct = config};
+    struct test_lane lane;
+
+    test_lane_init(&lane, &options);
+    test_lane_announce(&lane, 1, start);
+    write_text(&lane, events);
+    end_and_expect(&lane, expected);
+}
+
+static void expect(const char *events, const char *expected)
+{
+    expect_with(NULL, 0, events, expected);
+}
+
+static void nested_calls_open_and_close(void **state)
+{
+    (void)state;
+    expect("+1 +2 +3 -3 -2 +2 -2 -1 +4 -4",
+           "+1r +2 +3 -3 -2 +2 -2 -1r +4r -4r .");
+}
+
+static void the_exit_of_a_call_further_down_unwinds_those_above(void **state)
+{
+    (void)state;
+    expect("+1 +2 +3 -1 +1 -1", "+1r +2 +3 -3w -2w -1r +1r -1r .");
+}
+
+static void recursion_closes_the_innermost_call_of_a_site(void **state)
+{
+    (void)state;
+    expect("+1 +1 +1 -1 -1 -1", "+1r +1 +1 -1 -1 -1r .");
+}
+
+static void an_exit_without_an_enter_is_counted_and_dropped(void **state)
+{
+    (void)state;
+    expect("-9 +1 -9 +2 -2 -1", "#1 +1r #1 +2 -2 -1r .");
+}
+
+static void calls_open_at_the_end_are_incomplete(void **state)
+{
+    (void)state;
+    expect("+1 +2", "+1r +2 B -2i -1ri .");
+}
+
+static void a_stream_that_ends_at_its_base_breaks_nothing(void **state)
+{
+    (void)state;
+    expect("+1 -1", "+1r -1r .");
+}
+
+static void a_loss_closes_and_opens_as_it_was_told(void **state)
+{
+    (void)state;
+    /* f2 has ended during the loss, an unknown call was entered. */
+    expect("+1 +2 l3,1,1 -5 -1", "+1r +2 !1:3 B -2i +0u -5u -1r .");
+}
+
+static void after_a_loss_the_next_root_is_whole_again(void **state)
+{
+    (void)state;
+    expect("+1 l2,1,0 +1 -1", "+1r !1:2 B -1ri +1r -1r .");
+}
+
+static void a_loss_between_trees_breaks_none(void **state)
+{
+    (void)state;
+    expect("+1 -1 l4,0,0 +1 -1", "+1r -1r !1:4 +1r -1r .");
+}
+
+static void a_loss_inside_one_call_breaks_its_tree(void **state)
+{
+    (void)state;
+    expect("+1 l4,0,0 -1", "+1r !1:4 B -1r .");
+}
+
+static void a_root_entered_in_a_loss_is_unknown_until_it_exits(void **state)
+{
+    (void)state;
+    expect("l2,0,2 +3 -3 -2 -1 +1 -1", "!1:2 +0ru +0u +3 -3 -2u -1ru +1r -1r .");
+}
+
+static void an_exit_prefers_the_nearer_call_of_its_site_to_an_unknown_one(void **state)
+{
+    (void)state;
+    expect("+1 l1,0,1 +1 -1 -7 -1", "+1r !1:1 B +0u +1 -1 -7u -1r .");
+}
+
+static void known_calls_above_an_unknown_one_are_unwound_when_it_exits(void **state)
+{
+    (void)state;
+    expect("+1 l1,0,1 +2 -7 -1", "+1r !1:1 B +0u +2 -2w -7u -1r .");
+}
+
+static void an_unknown_call_that_is_unwound_is_incomplete(void **state)
+{
+    (void)state;
+    expect("+1 l1,0,1 u1 -1", "+1r !1:1 B +0u #1 -0iu -1r .");
+}
+
+static void more_pops_than_calls_empty_the_stack(void **state)
+{
+    (void)state;
+    expect("+1 +2 l9,9,0 +1 -1", "+1r +2 !1:9 B -2i -1ri +1r -1r .");
+}
+
+static void status_is_of_the_innermost_call_and_the_last_one_counts(void **state)
+{
+    (void)state;
+    expect("+1 +2 s1 -2 -1 +1 s1 s0 -1 s1", "+1r +2 #1 -2f -1r +1r #1 #1 -1r #1 .");
+}
+
+static void an_unwind_closes_down_to_the_depth_that_remains(void **state)
+{
+    (void)state;
+    expect("+1 +2 +3 u1 +4 -4 -1 u0 u7", "+1r +2 +3 #1 -3w -2w +4 -4 -1r #1 #1 .");
+}
+
+static void the_bottom_call_of_the_start_site_is_an_outer_frame(void **state)
+{
+    (void)state;
+    expect_with(NULL, 1, "+1 +2 +1 -1 -2 +3 -3 -1", "+1o +2r +1 -1 -2r +3r -3r -1o .");
+}
+
+static void an_outer_frame_that_a_loss_ends_uncovers_the_base(void **state)
+{
+    (void)state;
+    expect_with(NULL, 1, "+1 +2 l2,2,0 +3 -3", "+1o +2r !1:2 B -2ri -1oi +3r -3r .");
+}
+
+static void after_a_gap_trees_are_broken_until_an_outer_frame_exits(void **state)
+{
+    (void)state;
+    expect_with(NULL, 1, "+1 +2 g5 +3 -3 -1 +4 -4",
+                "+1o +2r !7:5 B -2ri +3r B -3r -1o +4r -4r .");
+}
+
+/* `count` calls of f5 as text, then `tail`. */
+static char *repeat(const char *head, const char *unit, int count, const char *tail)
+{
+    char *text = calloc(1, strlen(head) + (size_t)count * strlen(unit) + strlen(tail) + 1);
+
+    strcpy(text, head);
+    for (int i = 0; i < count; i++)
+        strcat(text, unit);
+    return strcat(text, tail);
+}
+
+static void after_a_gap_many_trees_over_10_s_make_the_base_sure(void **state)
+{
+    char *events = repeat("g5 t11 ", "+5 -5 ", 65, "+6 -6");
+    char *expected = repeat("!7:5", " +5r B -5r", 64, " +5r -5r +6r -6r .");
+
+    (void)state;
+    expect(events, expected);
+    free(events);
+    free(expected);
+}
+
+static void after_a_gap_a_stray_exit_begins_the_wait_anew(void **state)
+{
+    char *events = repeat("g5 t11 ", "+5 -5 ", 63, "-9 +5 -5 +6 -6");
+    char *expected = repeat("!7:5", " +5r B -5r", 63, " #1 +5r B -5r +6r B -6r .");
+
+    (void)state;
+    expect(events, expected);
+    free(events);
+    free(expected);
+}
+
+static void a_long_root_with_many_children_is_learned_as_an_outer_frame(void **state)
+{
+    char *events = repeat("+1 t11 ", "+5 -5 ", 65, "-1 +1 +2 -2 -1");
+    char *expected = repeat("+1r", " +5 -5", 64, " L +5r -5r -1o +1o +2r -2r -1o .");
+
+    (void)state;
+    expect(events, expected);
+    free(events);
+    free(expected);
+}
+
+static void a_long_root_with_few_children_stays_a_root(void **state)
+{
+    char *events = repeat("+1 t11 ", "+5 -5 ", 63, "-1");
+    char *expected = repeat("+1r", " +5 -5", 63, " -1r .");
+
+    (void)state;
+    expect(events, expected);
+    free(events);
+    free(expected);
+}
+
+static void a_quick_root_with_many_children_stays_a_root(void **state)
+{
+    char *events = repeat("+1 ", "+5 -5 ", 500, "-1");
+    char *expected = repeat("+1r", " +5 -5", 500, " -1r .");
+
+    (void)state;
+    expect(events, expected);
+    free(events);
+    free(expected);
+}
+
+static const char *name_of(void *context, const struct mr_site *site)
+{
+    static char name[32];
+
+    (void)context;
+    (void)snprintf(name, sizeof(name), "function_%u", (unsigned)(site->offset / 16));
+    return name;
+}
+
+static void options_name_outer_frames(void **state)
+{
+    static const char *const globs[] = {"*_8", "function_[9]"};
+    struct mr_reconstruct_config config = {
+        .depth_max = 100,
+        .learns_nothing = true,
+        .outer = {.outer_globs = globs, .outer_glob_count = 2, .resolve = name_of}};
+
+    (void)state;
+    expect_with(&config, 0, "+8 +9 +1 +8 -8 -1 -9 -8", "+8o +9o +1r +8 -8 -1r -9o -8o .");
+}
+
+static void options_force_roots_inside_other_trees(void **state)
+{
+    static const char *const globs[] = {"function_3"};
+    struct mr_reconstruct_config config = {
+        .depth_max = 100,
+        .learns_nothing = true,
+        .outer = {.root_globs = globs, .root_glob_count = 1, .resolve = name_of}};
+
+    (void)state;
+    expect_with(&config, 0, "+1 +3 +2 +3 -3 -2 -3 +3 -3 -1 +3 -3",
+                "+1r +3r +2 +3 -3 -2 -3r +3r -3r -1r +3r -3r .");
+}
+
+static void named_sites_may_be_roots_and_outer_frames_by_attribute(void **state)
+{
+    struct test_options options = {.stages = 2};
+    struct test_lane lane;
+    struct mr_dict_item item = {.kind = MR_DICT_NAMED_SITE,
+                                .named_site = {.site = MR_SITE_FIRST_NAMED + 1,
+                                               .name = "loop",
+                                               .file = "",
+                                               .flags = MR_NAMED_SITE_OUTER}};
+    uint64_t loop = MR_SITE_FIRST_NAMED + 1, request = MR_SITE_FIRST_NAMED + 2;
+
+    (void)state;
+    test_lane_init(&lane, &options);
+    test_lane_item(&lane, &item);
+    item.named_site.site = (uint32_t)request;
+    item.named_site.name = "request";
+    item.named_site.flags = MR_NAMED_SITE_ROOT;
+    test_lane_item(&lane, &item);
+    test_lane_word(&lane, 1, mr_word_event((uint32_t)loop, 0, 1));
+    test_lane_enter(&lane, 1, 5, 2);
+    test_lane_word(&lane, 1, mr_word_event((uint32_t)request, 0, 3));
+    test_lane_word(&lane, 1, mr_word_event((uint32_t)request, MR_WORD_EXIT, 4));
+    test_lane_exit(&lane, 1, 5, 5);
+    lane.streams[1].events = 5; /* words count as no events of their own here */
+    end_and_expect(&lane, "+0o +5r +0r -0r -5r -0oi .");
+}
+
+static void calls_past_the_depth_limit_are_lost_and_the_tree_goes_on(void **state)
+{
+    struct mr_reconstruct_config config = {.depth_max = 2, .learns_nothing = true};
+
+    (void)state;
+    expect_with(&config, 0, "+1 +2 +3 +4 -4 -3 -2 -1 +1 -1",
+                "+1r +2 B !4:1 !4:1 !4:1 !4:1 -2 -1r +1r -1r .");
+}
+
+static void recursion_of_10_million_is_bounded(void **state)
+{
+    struct test_options options = {.stages = 2};
+    struct test_lane lane;
+    uint64_t ns = 0, opened = 0, closed = 0, lost = 0;
+    const uint32_t depth = 10000000;
+
+    (void)state;
+    test_lane_init(&lane, &options);
+    for (uint32_t i = 0; i < 2 * depth; i++) {
+        if (i < depth)
+            test_lane_enter(&lane, 1, 1, ns++);
+        else
+            test_lane_exit(&lane, 1, 1, ns++);
+        if (lane.streams[1].count == 1000000)
+            test_lane_send(&lane, 1, 0);
+    }
+    test_lane_end(&lane);
+    for (const struct mr_batch *batch = lane.out->first; batch; batch = batch->next)
+        for (uint32_t i = 0; batch->kind == MR_BATCH_EVENTS && i < batch->event_count; i++) {
+            opened += batch->events[i].kind == MR_EVENT_OPEN;
+            closed += batch->events[i].kind == MR_EVENT_CLOSE;
+            if (batch->events[i].kind == MR_EVENT_COUNTED) {
+                assert_int_equal(batch->events[i].flags, MR_LOSS_BUDGET);
+                lost += batch->events[i].ns;
+            }
+        }
+    assert_int_equal(opened, MR_RECONSTRUCT_DEPTH_DEFAULT);
+    assert_int_equal(closed, opened);
+    assert_int_equal(lost + opened + closed, 2 * (uint64_t)depth);
+    test_lane_fini(&lane);
+}
+
+static void a_loss_with_absurd_pushes_is_bounded(void **state)
+{
+    struct test_options options = {.stages = 2};
+    struct test_lane lane;
+    char *text;
+
+    (void)state;
+    test_lane_init(&lane, &options);
+    test_lane_loss(&lane, 1, 1, 5, MR_LOSS_RING_FULL, INT32_MAX, INT32_MAX);
+    test_lane_send(&lane, 1, 0);
+    test_lane_end(&lane);
+    text = text_of(&lane);
+    assert_int_equal(strncmp(text, "!1:5 +0ru +0u", 13), 0);
+    assert_true(lane.out->events <= 8); /* 4096 calls that open and close */
+    free(text);
+    test_lane_fini(&lane);
+}
+
+static void a_batch_that_only_gets_longer_comes_out_in_several(void **state)
+{
+    char *events = repeat("", "+1 +2 +3 -1 ", 3000, "");
+    char *expected = repeat("", "+1r +2 +3 -3w -2w -1r ", 3000, ".");
+
+    (void)state;
+    expect(events, expected);
+    free(events);
+    free(expected);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(nested_calls_open_and_close),
+        cmocka_unit_test(the_exit_of_a_call_further_down_unwinds_those_above),
+        cmocka_unit_test(recursion_closes_the_innermost_call_of_a_site),
+        cmocka_unit_test(an_exit_without_an_enter_is_counted_and_dropped),
+        cmocka_unit_test(calls_open_at_the_end_are_incomplete),
+        cmocka_unit_test(a_stream_that_ends_at_its_base_breaks_nothing),
+        cmocka_unit_test(a_loss_closes_and_opens_as_it_was_told),
+        cmocka_unit_test(after_a_loss_the_next_root_is_whole_again),
+        cmocka_unit_test(a_loss_between_trees_breaks_none),
+        cmocka_unit_test(a_loss_inside_one_call_breaks_its_tree),
+        cmocka_unit_test(a_root_entered_in_a_loss_is_unknown_until_it_exits),
+        cmocka_unit_test(an_exit_prefers_the_nearer_call_of_its_site_to_an_unknown_one),
+        cmocka_unit_test(known_calls_above_an_unknown_one_are_unwound_when_it_exits),
+        cmocka_unit_test(an_unknown_call_that_is_unwound_is_incomplete),
+        cmocka_unit_test(more_pops_than_calls_empty_the_stack),
+        cmocka_unit_test(status_is_of_the_innermost_call_and_the_last_one_counts),
+        cmocka_unit_test(an_unwind_closes_down_to_the_depth_that_remains),
+        cmocka_unit_test(the_bottom_call_of_the_start_site_is_an_outer_frame),
+        cmocka_unit_test(an_outer_frame_that_a_loss_ends_uncovers_the_base),
+        cmocka_unit_test(after_a_gap_trees_are_broken_until_an_outer_frame_exits),
+        cmocka_unit_test(after_a_gap_many_trees_over_10_s_make_the_base_sure),
+        cmocka_unit_test(after_a_gap_a_stray_exit_begins_the_wait_anew),
+        cmocka_unit_test(a_long_root_with_many_children_is_learned_as_an_outer_frame),
+        cmocka_unit_test(a_long_root_with_few_children_stays_a_root),
+        cmocka_unit_test(a_quick_root_with_many_children_stays_a_root),
+        cmocka_unit_test(options_name_outer_frames),
+        cmocka_unit_test(options_force_roots_inside_other_trees),
+        cmocka_unit_test(named_sites_may_be_roots_and_outer_frames_by_attribute),
+        cmocka_unit_test(calls_past_the_depth_limit_are_lost_and_the_tree_goes_on),
+        cmocka_unit_test(recursion_of_10_million_is_bounded),
+        cmocka_unit_test(a_loss_with_absurd_pushes_is_bounded),
+        cmocka_unit_test(a_batch_that_only_gets_longer_comes_out_in_several),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
