@@ -206,7 +206,7 @@ start_haproxy() {
 }
 
 start_chain() {
-    start_server master "$build/bin/millrace" master --listen tcp://127.0.0.1:0 --http tcp://127.0.0.1:0 \
+    start_server master "$build/bin/millrace" master --listen tcp://127.0.0.1:0 --http 127.0.0.1:0 \
         --store "$work/store"
     page=http://$(jq -r .http "$work/master.ready")
     start_server worker-2 "$build/bin/millrace" worker --level 2 --listen tcp://127.0.0.1:0 \
@@ -271,25 +271,37 @@ run_plain() {
     plain_seconds=$(seconds_since "$began")
 }
 
-ledger() {
-    curl -sf --max-time 10 "$page/api/v1/ledger"
+# ask PATH: what the master answers.
+ask() {
+    curl -sf --max-time 10 "$page$1"
 }
 
-# One line for each second: events so far at the master, what came in the last second, what was lost, paths and shapes.
+# progress_line SECONDS BEFORE, /metrics on stdin: the number of events reduced, and a line about them.
+progress_line() {
+    awk -v seconds="$1" -v before="$2" '
+        /^millrace_events_reduced_total/ { reduced = $2 }
+        /^millrace_events_lost_total/ { lost += $2 }
+        /^millrace_paths / { paths = $2 }
+        /^millrace_shapes / { shapes = $2 }
+        END {
+            printf "%.0f %3d s: %7.1f M events, %6.1f M/s, %d lost, %d paths, %d shapes\n", reduced, seconds, reduced / 1e6,
+                (reduced - before) / 1e6, lost, paths, shapes
+        }'
+}
+
+# One line for each second: events at the master, what the last second brought, what was lost, paths and shapes.
 show_progress() {
-    local before=0 began=$SECONDS now last
+    local before=0 began=$SECONDS line
     while any_runs instrumented; do
-        sleep 1 # the line is for people; nothing waits for it
-        now=$(ledger) || continue
-        last=$(jq -r .reduced <<<"$now")
-        jq -r --argjson before "$before" --argjson seconds $((SECONDS - began)) \
-            '"\($seconds) s: \(.reduced / 1e6 * 10 | round / 10) M events, \((.reduced - $before) / 1e6 * 10 | round / 10) M/s, \(.lost) lost, \(.paths) paths, \(.shapes) shapes"' <<<"$now"
-        before=$last
+        sleep 1 # the pace of the lines; nothing waits for it
+        line=$(ask /metrics | progress_line $((SECONDS - began)) "$before") || continue
+        before=${line%% *}
+        say "${line#* }"
     done
 }
 
 is_settled() {
-    ledger | jq -e '.balanced and .held == 0 and .streams > 0' >/dev/null
+    ask '/api/v1/ledger?limit=1' | jq -e '.ledger | .balanced and .held == 0 and .streams > 0' >/dev/null
 }
 
 run_traced() {

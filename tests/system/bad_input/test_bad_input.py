@@ -64,7 +64,7 @@ def store_not_writable(chain):
     file = chain.folder / "file"
     file.write_text("not a folder\n")
     refused_at_start(chain, "store below a file", ["master", "--listen", "tcp://127.0.0.1:0", "--http",
-                                                   "tcp://127.0.0.1:0", "--store", str(file / "store")], str(file))
+                                                   "127.0.0.1:0", "--store", str(file / "store")], str(file))
     refused_at_start(chain, "store is a file", ["master", "--listen", "tcp://127.0.0.1:0", "--http",
                                                 "tcp://127.0.0.1:0", "--store", str(file)], str(file))
     check(file.read_text() == "not a folder\n", "the file was changed")
@@ -104,7 +104,7 @@ def garbage_harms_nobody_else(chain, master, program):
     for connection in connections:
         wait_for_end(connection)
     chain.stop(worker)
-    ledger = master.get("/api/v1/ledger")
+    ledger = master.get("/api/v1/ledger")["ledger"]
     print(f"garbage on 20 connections: cut off; the program's {EVENTS} events: reduced {ledger['reduced']}, "
           f"lost {ledger['lost']}")
     check(ledger["reduced"] == EVENTS and ledger["lost"] == 0, "the program's events are not all there")

@@ -128,7 +128,7 @@ class System:
 
     def master(self, *options, store=None, listen="127.0.0.1:0", http="127.0.0.1:0"):
         store = store or self.folder / "store"
-        server = self.start("master", ["master", "--listen", "tcp://" + listen, "--http", "tcp://" + http,
+        server = self.start("master", ["master", "--listen", "tcp://" + listen, "--http", http,
                                      "--store", str(store), *options])
         server.store = store
         return server
@@ -189,7 +189,7 @@ def main(test):
     """Runs test(); prints why it failed, and ends with the right status."""
     try:
         test()
-    except Failure as failure:
+    except (Failure, ValueError) as failure:
         print(f"FAILED: {failure}")
         sys.exit(1)
     print("passed")

@@ -10,14 +10,11 @@ children one is kept. As text, sorted:
 """
 import collections
 import difflib
-import json
 import re
 import subprocess
-import sys
-import urllib.request
 
 INDENT = "    "
-DIFF_LINES = 80 # shown of a difference
+DIFF_LINES = 80  # shown of a difference
 
 
 def fold(name, children):
@@ -142,6 +139,40 @@ def from_witness(log, program, outer):
     if any(stacks.values()):
         raise ValueError(f"{log}: calls still open")
     return trees
+
+
+# --- the master -----------------------------------------------------------------------------------------------------------
+
+def from_node(node):
+    """A node of /api/v1/shapes/ID, with all below it."""
+    if not node["known"] or node.get("more"):
+        raise ValueError(f"node {node['id']} is not known, or not shown whole")
+    return fold(short_name(node["site"]["name"]), [from_node(child) for child in node["children"]])
+
+
+def from_master(master, app):
+    """The trees of all shapes of an application."""
+    shapes = master.get("/api/v1/shapes?limit=10000")
+    if shapes["total"] != len(shapes["shapes"]):
+        raise ValueError(f"the master shows {len(shapes['shapes'])} of {shapes['total']} shapes")
+    trees = collections.Counter()
+    for shape in shapes["shapes"]:
+        if shape["app"] == app:
+            tree = master.get(f"/api/v1/shapes/{shape['id']}?depth=256&limit=10000")["tree"]
+            trees[from_node(tree)] += shape["traces"]
+    return trees
+
+
+def check_complete(master):
+    """Nothing is lost, held, incomplete, or counted by path alone."""
+    ledger = master.get("/api/v1/ledger")["ledger"]
+    if not ledger["balanced"] or ledger["lost"] or ledger["held"]:
+        raise ValueError(f"the ledger: {ledger}")
+    coverage = master.get("/api/v1/entries")["coverage"]["traces"]
+    if coverage["incomplete"] or coverage["paths"]:
+        raise ValueError(f"traces without a shape: {coverage}")
+    print(f"ledger: {ledger['written']} events = {ledger['reduced']} reduced, {ledger['lost']} lost, "
+          f"{ledger['held']} held; traces {coverage}")
 
 
 # --- comparing ----------------------------------------------------------------------------------------------------------

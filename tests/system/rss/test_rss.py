@@ -17,7 +17,7 @@ FACTOR = 1.05
 
 def read_mark(sender):
     line = sender.stdout.readline()
-    check(line, f"rss_sender ended early: {sender.wait()}")
+    check(line, "rss_sender ended early")
     events, traces = line.split()
     return int(events), int(traces)
 
