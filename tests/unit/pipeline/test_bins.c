@@ -1,0 +1,95 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "../unit_test.h"
+
+#include <string.h>
+
+#include "pipeline/bins.h"
+
+#define HISTOGRAMS 5
+
+static bool add(struct mr_bins *bins, struct mr_bin_pool *pool, uint64_t value)
+{
+    uint32_t bin = (uint32_t)(mr_histogram_index5(value) + 1);
+
+    if (!mr_bins_has(bins, bin) && !mr_bins_grow(bins, pool, bin))
+        return false;
+    mr_bins_add(bins, pool, bin);
+    return true;
+}
+
+static void expect_equal(const struct mr_histogram *a, const struct mr_histogram *b)
+{
+    assert_int_equal(a->zero, b->zero);
+    assert_int_equal(a->scale, b->scale);
+    assert_int_equal(a->first, b->first);
+    assert_int_equal(a->count, b->count);
+    if (a->count)
+        assert_memory_equal(a->counts, b->counts, a->count * sizeof(uint64_t));
+}
+
+static void bins_say_what_a_histogram_says(void **state)
+{
+    struct mr_test_random random = mr_test_random_new();
+    struct mr_bin_pool pool;
+
+    (void)state;
+    mr_bin_pool_init(&pool, 1u << 20);
+    for (int round = 0; round < 50; round++) {
+        struct mr_bins bins[HISTOGRAMS] = {{0, 0, 0}};
+        struct mr_histogram expected[HISTOGRAMS];
+        uint32_t zeros = (uint32_t)mr_test_random_below(&random, 3);
+
+        mr_bin_pool_reset(&pool);
+        for (int i = 0; i < HISTOGRAMS; i++) {
+            expected[i] = MR_HISTOGRAM_EMPTY;
+            if (zeros)
+                assert_int_equal(mr_histogram_add(&expected[i], 0, zeros), MR_OK);
+        }
+        for (int i = 0; i < 1000; i++) {
+            uint32_t which = (uint32_t)mr_test_random_below(&random, HISTOGRAMS);
+            uint64_t value = mr_test_random_next(&random) >> mr_test_random_below(&random, 64);
+
+            value += value == 0;
+            assert_true(add(&bins[which], &pool, value));
+            assert_int_equal(mr_histogram_add(&expected[which], value, 1), MR_OK);
+        }
+        for (int i = 0; i < HISTOGRAMS; i++) {
+            struct mr_histogram actual = MR_HISTOGRAM_EMPTY;
+
+            assert_int_equal(mr_bins_put(&bins[i], &pool, zeros, &actual), MR_OK);
+            expect_equal(&expected[i], &actual);
+            mr_histogram_fini(&actual);
+            mr_histogram_fini(&expected[i]);
+        }
+    }
+    mr_bin_pool_fini(&pool);
+}
+
+static void a_full_pool_says_so_and_is_as_good_as_new_after_a_reset(void **state)
+{
+    struct mr_bin_pool pool;
+    struct mr_bins bins[4096] = {{0, 0, 0}};
+    uint32_t i;
+
+    (void)state;
+    mr_bin_pool_init(&pool, 2 * MR_BINS_COUNT);
+    for (i = 0; i < 4096 && add(&bins[i], &pool, 1000); i++)
+        assert_true(pool.capacity <= pool.limit);
+    assert_true(i >= 2 * MR_BINS_COUNT / 64 && i < 4096);
+    assert_true(add(&bins[0], &pool, 1000)); /* what has its place still counts */
+    mr_bin_pool_reset(&pool);
+    memset(bins, 0, sizeof(bins));
+    assert_true(add(&bins[0], &pool, 1));
+    assert_true(add(&bins[0], &pool, UINT64_MAX)); /* the widest there is */
+    mr_bin_pool_fini(&pool);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(bins_say_what_a_histogram_says),
+        cmocka_unit_test(a_full_pool_says_so_and_is_as_good_as_new_after_a_reset),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

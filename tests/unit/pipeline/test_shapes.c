@@ -1,0 +1,126 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "../unit_test.h"
+
+#include <string.h>
+
+#include "pipeline/shapes.h"
+
+static struct mr_sites *make_sites(void)
+{
+    struct mr_sites *sites;
+    const struct mr_site_module *module;
+
+    assert_int_equal(mr_sites_new(100, &sites), MR_OK);
+    module = mr_sites_module(sites, "/a", mr_span_of("x", 1));
+    for (uint32_t i = 1; i < 50; i++)
+        assert_int_equal(mr_sites_add_function(sites, module, i), i);
+    return sites;
+}
+
+static void equal_structures_are_one_node_with_the_id_of_the_format(void **state)
+{
+    struct mr_sites *sites = make_sites();
+    struct mr_nodes nodes;
+    uint64_t children[3];
+    uint32_t leaf, node;
+    struct mr_node_child wire[2];
+    struct mr_buffer scratch;
+    struct mr_id id;
+
+    (void)state;
+    assert_int_equal(mr_nodes_init(&nodes, sites, MR_EXACTNESS_FOLDED, 1000, 1000), MR_OK);
+    leaf = mr_nodes_intern(&nodes, 1, NULL, 0);
+    assert_int_equal(mr_nodes_intern(&nodes, 1, NULL, 0), leaf);
+    children[0] = leaf;
+    children[1] = mr_nodes_intern(&nodes, 2, NULL, 0);
+    node = mr_nodes_intern(&nodes, 3, children, 2);
+    assert_int_equal(mr_nodes_intern(&nodes, 3, children, 2), node);
+    assert_int_not_equal(mr_nodes_intern(&nodes, 3, children, 1), node);
+    assert_int_not_equal(mr_nodes_intern(&nodes, 4, children, 2), node);
+    mr_buffer_init(&scratch, 1000);
+    wire[0] = (struct mr_node_child){nodes.items[children[0]].id, 0};
+    wire[1] = (struct mr_node_child){nodes.items[children[1]].id, 0};
+    assert_int_equal(mr_id_node(MR_EXACTNESS_FOLDED, mr_sites_at(sites, 3)->id, wire, 2, &scratch, &id),
+                     MR_OK);
+    assert_true(mr_id_equal(nodes.items[node].id, id));
+    mr_buffer_fini(&scratch);
+    mr_nodes_fini(&nodes);
+    mr_sites_free(sites);
+}
+
+static void a_set_has_neither_order_nor_doubles(void **state)
+{
+    struct mr_sites *sites = make_sites();
+    struct mr_nodes nodes;
+    uint64_t a[4], b[2];
+    uint32_t x, y;
+
+    (void)state;
+    assert_int_equal(mr_nodes_init(&nodes, sites, MR_EXACTNESS_SET, 1000, 1000), MR_OK);
+    x = mr_nodes_intern(&nodes, 1, NULL, 0);
+    y = mr_nodes_intern(&nodes, 2, NULL, 0);
+    memcpy(a, (uint64_t[]){x, y, x, x}, sizeof(a));
+    memcpy(b, (uint64_t[]){y, x}, sizeof(b));
+    assert_int_equal(mr_nodes_intern(&nodes, 3, a, 4), mr_nodes_intern(&nodes, 3, b, 2));
+    mr_nodes_fini(&nodes);
+    mr_sites_free(sites);
+}
+
+static void a_full_table_gives_none_and_still_finds(void **state)
+{
+    struct mr_sites *sites = make_sites();
+    struct mr_nodes nodes;
+
+    (void)state;
+    assert_int_equal(mr_nodes_init(&nodes, sites, MR_EXACTNESS_FOLDED, 16, 1000), MR_OK);
+    for (uint32_t i = 1; i < 30; i++)
+        assert_int_equal(mr_nodes_intern(&nodes, i, NULL, 0), i < 16 ? i : MR_NODE_NONE);
+    assert_int_equal(mr_nodes_intern(&nodes, 7, NULL, 0), 7);
+    mr_nodes_fini(&nodes);
+    mr_sites_free(sites);
+}
+
+static void what_is_kept_survives_with_everything_below_it(void **state)
+{
+    struct mr_sites *sites = make_sites();
+    struct mr_nodes nodes;
+    uint32_t map[16], leaf, other, middle, top;
+    uint64_t child;
+    struct mr_id id;
+
+    (void)state;
+    assert_int_equal(mr_nodes_init(&nodes, sites, MR_EXACTNESS_EXACT, 1000, 1000), MR_OK);
+    other = mr_nodes_intern(&nodes, 9, NULL, 0);
+    leaf = mr_nodes_intern(&nodes, 1, NULL, 0);
+    child = UINT64_C(5) << 32 | leaf;
+    middle = mr_nodes_intern(&nodes, 2, &child, 1);
+    child = UINT64_C(1) << 32 | middle;
+    top = mr_nodes_intern(&nodes, 3, &child, 1);
+    id = nodes.items[top].id;
+    mr_nodes_keep(&nodes, top);
+    mr_nodes_forget(&nodes, map);
+    assert_int_equal(nodes.count, 4);
+    assert_int_equal(map[other], MR_NODE_NONE);
+    assert_true(mr_id_equal(nodes.items[map[top]].id, id));
+    child = UINT64_C(5) << 32 | map[leaf];
+    assert_int_equal(mr_nodes_intern(&nodes, 2, &child, 1), map[middle]);
+    child = UINT64_C(1) << 32 | map[middle];
+    assert_int_equal(mr_nodes_intern(&nodes, 3, &child, 1), map[top]);
+    mr_nodes_forget(&nodes, map);
+    assert_int_equal(nodes.count, 1);
+    assert_int_equal(nodes.child_count, 0);
+    mr_nodes_fini(&nodes);
+    mr_sites_free(sites);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(equal_structures_are_one_node_with_the_id_of_the_format),
+        cmocka_unit_test(a_set_has_neither_order_nor_doubles),
+        cmocka_unit_test(a_full_table_gives_none_and_still_finds),
+        cmocka_unit_test(what_is_kept_survives_with_everything_below_it),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
