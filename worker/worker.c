@@ -12,6 +12,7 @@
 
 #include <errno.h>
 #include <inttypes.h>
+#include <malloc.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -24,6 +25,9 @@
 #define TURN_MS 100
 #define END_TURN_MS 5
 #define EVENTS_MAX 64
+/* From this size on, what is freed goes back to the system at once. Left alone, glibc raises it to 32 MiB
+ * when a delta of a megabyte is freed, and the arenas then keep the largest burst for ever. */
+#define MMAP_BYTES (256 << 10)
 
 struct worker {
     struct mr_worker_options options;
@@ -291,6 +295,7 @@ int mr_worker_command(int argc, char **argv)
 
     if (!worker)
         return EXIT_FAILURE;
+    (void)mallopt(M_MMAP_THRESHOLD, MMAP_BYTES);
     exit_status = mr_worker_options_read(argc, argv, &worker->options);
     if (exit_status < 0) {
         mr_log_init("worker", (enum mr_log_level)worker->options.log_level);

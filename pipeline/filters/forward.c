@@ -15,11 +15,13 @@
 #include "net/control.h"
 
 #include <inttypes.h>
-#include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 
 #define POLL_WAIT_NS (10 * MR_MILLISECOND_NS)
 #define BYE_WAIT_NS MR_SECOND_NS
+/* Of the outbox, this much stays in memory once it is empty; what a burst took beyond it goes back. */
+#define OUTBOX_KEEP_BYTES ((size_t)4 << 20)
 
 enum counter {
     COUNTER_SENT,
@@ -40,6 +42,8 @@ struct forward {
     const struct mr_forward_config *config;
     struct mr_sender sender;
     uint8_t *outbox;
+    size_t
+        outbox_used; /* bytes from its start that frames have lain in since it was trimmed */
     uint64_t told[COUNTER_COUNT]; /* what mr_filter_count() has of the sender's numbers */
     uint64_t progress_ns; /* when frames_acked last grew, or the stop was first seen */
     uint64_t progress_acked;
@@ -87,8 +91,9 @@ static enum mr_status forward_open(struct mr_filter *filter, const void *config,
     MR_ASSERT(given->link && given->address_count > 0);
     MR_ASSERT(given->outbox_bytes >= 2 * (uint64_t)given->max_frame);
     forward->config = given;
-    forward->outbox = malloc((size_t)given->outbox_bytes);
-    if (!forward->outbox)
+    forward->outbox = mmap(NULL, (size_t)given->outbox_bytes, PROT_READ | PROT_WRITE,
+                           MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    if (forward->outbox == MAP_FAILED)
         return mr_error_set(error, MR_ENOMEM,
                             "no memory for an outbox of %" PRIu64 " bytes (--outbox)",
                             given->outbox_bytes);
@@ -97,7 +102,7 @@ static enum mr_status forward_open(struct mr_filter *filter, const void *config,
     for (uint32_t i = 0; i < COUNTER_COUNT; i++)
         mr_filter_name_counter(filter, i, counter_names[i]);
     if (mr_sender_init(&forward->sender, &sender) != MR_OK) {
-        free(forward->outbox);
+        (void)munmap(forward->outbox, (size_t)given->outbox_bytes);
         return mr_error_set(error, MR_EUSAGE, "cannot send to %s", given->target);
     }
     return MR_OK;
@@ -201,6 +206,7 @@ static enum mr_status send_batch(struct mr_filter *filter, const struct mr_batch
     enum mr_frame_type type =
         batch->kind == MR_BATCH_DICT ? MR_FRAME_DICT : MR_FRAME_DELTA;
     uint8_t *payload;
+    size_t end;
 
     if (batch->bytes.size > forward->sender.config.max_frame) {
         mr_filter_count(filter, COUNTER_TOO_LARGE, 1);
@@ -219,6 +225,9 @@ static enum mr_status send_batch(struct mr_filter *filter, const struct mr_batch
         return MR_OK;
     }
     memcpy(payload, batch->bytes.data, batch->bytes.size);
+    end = (size_t)(payload - forward->outbox) + batch->bytes.size;
+    if (end > forward->outbox_used)
+        forward->outbox_used = end;
     (void)mr_sender_commit(&forward->sender, type, 0, batch->bytes.size);
     return MR_OK;
 }
@@ -235,10 +244,23 @@ static enum mr_status forward_process(struct mr_filter *filter, struct mr_batch 
     return status;
 }
 
+/* An empty outbox begins at its start again, so nothing beyond what is kept is in use. */
+static void trim_outbox(struct forward *forward)
+{
+    if (forward->outbox_used <= OUTBOX_KEEP_BYTES ||
+        !mr_sender_is_drained(&forward->sender))
+        return;
+    (void)madvise(forward->outbox + OUTBOX_KEEP_BYTES,
+                  (size_t)forward->config->outbox_bytes - OUTBOX_KEEP_BYTES,
+                  MADV_DONTNEED);
+    forward->outbox_used = 0;
+}
+
 static enum mr_status forward_tick(struct mr_filter *filter, uint64_t now_ns)
 {
     MR_UNUSED(now_ns);
     poll_sender(filter, 0);
+    trim_outbox(mr_filter_state(filter));
     return MR_OK;
 }
 
@@ -263,7 +285,7 @@ static void forward_close(struct mr_filter *filter)
     struct forward *forward = mr_filter_state(filter);
 
     mr_sender_fini(&forward->sender);
-    free(forward->outbox);
+    (void)munmap(forward->outbox, (size_t)forward->config->outbox_bytes);
 }
 
 const struct mr_filter_kind mr_forward_filter = {.name = "forward",
