@@ -55,7 +55,8 @@ bool mr_bins_grow(struct mr_bins *bins, struct mr_bin_pool *pool, uint32_t bin)
     uint32_t first = bin & ~(ALIGN - 1), end = first + 2 * ALIGN, offset;
 
     MR_ASSERT(bin < MR_BINS_COUNT);
-    if (bins->count && bin < bins->first) { /* to the left, at least as much as there is */
+    if (bins->count &&
+        bin < bins->first) { /* to the left, at least as much as there is */
         end = bins->first + bins->count;
         if (bins->first - first < bins->count)
             first = bins->first > bins->count ? (uint32_t)(bins->first - bins->count) : 0;

@@ -47,8 +47,8 @@ static MR_ALWAYS_INLINE bool mr_bins_has(const struct mr_bins *bins, uint32_t bi
 /* Makes the run cover the bin. False when the pool is at its limit (or without memory). */
 bool mr_bins_grow(struct mr_bins *bins, struct mr_bin_pool *pool, uint32_t bin);
 
-static MR_ALWAYS_INLINE void mr_bins_add(const struct mr_bins *bins, struct mr_bin_pool *pool,
-                                         uint32_t bin)
+static MR_ALWAYS_INLINE void mr_bins_add(const struct mr_bins *bins,
+                                         struct mr_bin_pool *pool, uint32_t bin)
 {
     pool->counts[bins->offset + (bin - bins->first)]++;
 }

@@ -49,7 +49,8 @@ enum mr_status mr_counters_emit(struct mr_counters *counters, uint32_t level)
     return mr_filter_emit(counters->filter, batch);
 }
 
-enum mr_status mr_counters_tick(struct mr_counters *counters, uint32_t level, uint64_t now_ns)
+enum mr_status mr_counters_tick(struct mr_counters *counters, uint32_t level,
+                                uint64_t now_ns)
 {
     if (now_ns - counters->told_ns < MR_COUNTERS_PERIOD_NS ||
         !mr_filter_can_emit(counters->filter))

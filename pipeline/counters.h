@@ -32,6 +32,7 @@ void mr_counters_add(struct mr_counters *counters, uint32_t slot, uint64_t add);
 /* Emits what was gained, if anything. MR_ENOMEM, or what emitting returns. */
 enum mr_status mr_counters_emit(struct mr_counters *counters, uint32_t level);
 /* For tick(): emits once a period, if the next filter has room. */
-enum mr_status mr_counters_tick(struct mr_counters *counters, uint32_t level, uint64_t now_ns);
+enum mr_status mr_counters_tick(struct mr_counters *counters, uint32_t level,
+                                uint64_t now_ns);
 
 #endif

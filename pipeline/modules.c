@@ -43,7 +43,8 @@ static enum mr_status make_room(struct mr_modules *modules)
     return MR_OK;
 }
 
-enum mr_status mr_modules_add(struct mr_modules *modules, const struct mr_dict_module *item,
+enum mr_status mr_modules_add(struct mr_modules *modules,
+                              const struct mr_dict_module *item,
                               const struct mr_site_module *origin)
 {
     enum mr_status status;
@@ -85,8 +86,8 @@ void mr_modules_gone(struct mr_modules *modules, const struct mr_dict_module_gon
 }
 
 /* Of two modules that cover a place: the one that holds in `epoch`, else the one that comes next. */
-static const struct mr_module *better(const struct mr_module *a, const struct mr_module *b,
-                                      uint32_t epoch)
+static const struct mr_module *better(const struct mr_module *a,
+                                      const struct mr_module *b, uint32_t epoch)
 {
     bool b_holds = b->epoch <= epoch && epoch < b->gone;
 
@@ -99,8 +100,9 @@ static const struct mr_module *better(const struct mr_module *a, const struct mr
     return a->epoch <= epoch || a->epoch < b->epoch ? a : b;
 }
 
-const struct mr_module *mr_modules_by_site(const struct mr_modules *modules, uint32_t epoch,
-                                           uint32_t site, uint64_t *offset)
+const struct mr_module *mr_modules_by_site(const struct mr_modules *modules,
+                                           uint32_t epoch, uint32_t site,
+                                           uint64_t *offset)
 {
     const struct mr_module *best = NULL;
 
@@ -115,8 +117,9 @@ const struct mr_module *mr_modules_by_site(const struct mr_modules *modules, uin
     return best;
 }
 
-const struct mr_module *mr_modules_by_address(const struct mr_modules *modules, uint32_t epoch,
-                                              uint64_t address, uint64_t *offset)
+const struct mr_module *mr_modules_by_address(const struct mr_modules *modules,
+                                              uint32_t epoch, uint64_t address,
+                                              uint64_t *offset)
 {
     const struct mr_module *best = NULL;
 

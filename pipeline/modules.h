@@ -35,14 +35,17 @@ void mr_modules_init(struct mr_modules *modules, uint32_t limit);
 void mr_modules_fini(struct mr_modules *modules);
 
 /* Idempotent: the same (epoch, module) again changes nothing. MR_ELIMIT, MR_ENOMEM. */
-enum mr_status mr_modules_add(struct mr_modules *modules, const struct mr_dict_module *item,
+enum mr_status mr_modules_add(struct mr_modules *modules,
+                              const struct mr_dict_module *item,
                               const struct mr_site_module *origin);
 void mr_modules_gone(struct mr_modules *modules, const struct mr_dict_module_gone *item);
 
 /* The module that covers the place in that epoch, and the offset in its file; NULL when none does. */
-const struct mr_module *mr_modules_by_site(const struct mr_modules *modules, uint32_t epoch,
-                                           uint32_t site, uint64_t *offset);
-const struct mr_module *mr_modules_by_address(const struct mr_modules *modules, uint32_t epoch,
-                                              uint64_t address, uint64_t *offset);
+const struct mr_module *mr_modules_by_site(const struct mr_modules *modules,
+                                           uint32_t epoch, uint32_t site,
+                                           uint64_t *offset);
+const struct mr_module *mr_modules_by_address(const struct mr_modules *modules,
+                                              uint32_t epoch, uint64_t address,
+                                              uint64_t *offset);
 
 #endif

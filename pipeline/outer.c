@@ -50,7 +50,8 @@ enum mr_status mr_outer_scope(struct mr_outer *outer, struct mr_id id, uint32_t 
 bool mr_outer_has_roots(const struct mr_outer *outer)
 {
     return outer->config->root_glob_count > 0 ||
-           mr_load_relaxed(&outer->config->sites->has_roots); /* see mr_sites_add_span() */
+           mr_load_relaxed(
+               &outer->config->sites->has_roots); /* see mr_sites_add_span() */
 }
 
 static bool matches(const char *const *globs, uint32_t count, const char *name)
@@ -61,7 +62,8 @@ static bool matches(const char *const *globs, uint32_t count, const char *name)
     return false;
 }
 
-static const char *name_of(const struct mr_outer_config *config, const struct mr_site *site)
+static const char *name_of(const struct mr_outer_config *config,
+                           const struct mr_site *site)
 {
     if (site->type == MR_SITE_SPAN)
         return site->name;

@@ -31,7 +31,8 @@ enum mr_outer_flag {
 
 struct mr_outer_config {
     const struct mr_sites *sites;
-    const char *const *outer_globs, *const *root_globs; /* fnmatch(3) patterns over names */
+    const char *const *outer_globs, *const
+                                        *root_globs; /* fnmatch(3) patterns over names */
     uint32_t outer_glob_count, root_glob_count;
     /* The name of a function's site, NULL while it is not known (it is asked again). May be NULL: only spans have names then. */
     const char *(*resolve)(void *context, const struct mr_site *site);

@@ -24,14 +24,16 @@ static uint32_t kind_of(uint32_t flags)
     return flags & (MR_PATH_BASE | MR_PATH_OUTER);
 }
 
-static uint32_t *slot_of(const struct mr_paths *paths, uint32_t parent, uint32_t site, uint32_t flags)
+static uint32_t *slot_of(const struct mr_paths *paths, uint32_t parent, uint32_t site,
+                         uint32_t flags)
 {
     uint32_t at = hash_of(parent, site) & paths->slot_mask;
 
     while (paths->slots[at]) {
         const struct mr_path *node = &paths->nodes[paths->slots[at]];
 
-        if (node->parent == parent && node->site == site && kind_of(node->flags) == kind_of(flags))
+        if (node->parent == parent && node->site == site &&
+            kind_of(node->flags) == kind_of(flags))
             break;
         at = (at + 1) & paths->slot_mask;
     }
@@ -116,7 +118,8 @@ static bool make_room(struct mr_paths *paths)
     return resize(paths, capacity) == MR_OK;
 }
 
-static uint32_t find(struct mr_paths *paths, uint32_t parent, uint32_t site, uint32_t flags)
+static uint32_t find(struct mr_paths *paths, uint32_t parent, uint32_t site,
+                     uint32_t flags)
 {
     uint32_t *slot = slot_of(paths, parent, site, flags);
 
@@ -125,18 +128,21 @@ static uint32_t find(struct mr_paths *paths, uint32_t parent, uint32_t site, uin
             return MR_PATH_NONE;
         slot = slot_of(paths, parent, site, flags);
         *slot = paths->count++;
-        paths->nodes[*slot] = (struct mr_path){.site = site, .parent = parent, .flags = flags};
+        paths->nodes[*slot] =
+            (struct mr_path){.site = site, .parent = parent, .flags = flags};
     }
     return *slot;
 }
 
-uint32_t mr_paths_find(struct mr_paths *paths, uint32_t parent, uint32_t site, uint32_t flags)
+uint32_t mr_paths_find(struct mr_paths *paths, uint32_t parent, uint32_t site,
+                       uint32_t flags)
 {
     uint32_t path;
 
     if (parent == MR_PATH_NONE)
         return MR_PATH_NONE;
-    path = find(paths, parent, site, flags | (paths->nodes[parent].flags & MR_PATH_OUTER));
+    path =
+        find(paths, parent, site, flags | (paths->nodes[parent].flags & MR_PATH_OUTER));
     if (path != MR_PATH_NONE)
         paths->nodes[parent].last_child = path;
     return path;

@@ -27,10 +27,10 @@
 #define MR_PATH_NO_SITE UINT32_MAX
 
 enum mr_path_flag {
-    MR_PATH_OUTER = 1, /* an outer frame, or the base of them */
-    MR_PATH_BASE = 2,  /* of a scope: `site` is the number of the scope */
-    MR_PATH_ROOT = 4,  /* an entry point: a child of a base */
-    MR_PATH_KEEP = 8,  /* survives the next forget */
+    MR_PATH_OUTER = 1,   /* an outer frame, or the base of them */
+    MR_PATH_BASE = 2,    /* of a scope: `site` is the number of the scope */
+    MR_PATH_ROOT = 4,    /* an entry point: a child of a base */
+    MR_PATH_KEEP = 8,    /* survives the next forget */
     MR_PATH_TOUCHED = 16 /* is in `touched` */
 };
 
@@ -44,9 +44,9 @@ struct mr_path {
     struct mr_bins bins; /* of totals */
     uint32_t zeros;      /* totals of 0 ns */
     uint32_t failed, incomplete;
-    uint32_t last_node;        /* what its last call was interned as */
-    uint32_t entry;            /* MR_PATH_ROOT: its entry + 1 (filters/reduce), 0: none */
-    uint32_t payload, index;   /* its number in that delta payload */
+    uint32_t last_node;      /* what its last call was interned as */
+    uint32_t entry;          /* MR_PATH_ROOT: its entry + 1 (filters/reduce), 0: none */
+    uint32_t payload, index; /* its number in that delta payload */
     uint32_t flags;
     uint64_t spare[2];
 };
@@ -65,9 +65,11 @@ enum mr_status mr_paths_init(struct mr_paths *paths, uint32_t limit);
 void mr_paths_fini(struct mr_paths *paths);
 
 /* By hash; MR_PATH_NONE when full, without memory, or when the parent is none. `flags` are given to a new node. */
-uint32_t mr_paths_find(struct mr_paths *paths, uint32_t parent, uint32_t site, uint32_t flags);
+uint32_t mr_paths_find(struct mr_paths *paths, uint32_t parent, uint32_t site,
+                       uint32_t flags);
 
-static MR_ALWAYS_INLINE uint32_t mr_paths_child(struct mr_paths *paths, uint32_t parent, uint32_t site)
+static MR_ALWAYS_INLINE uint32_t mr_paths_child(struct mr_paths *paths, uint32_t parent,
+                                                uint32_t site)
 {
     uint32_t last = paths->nodes[parent].last_child;
 

@@ -48,7 +48,8 @@ static bool resize(struct mr_nodes *nodes, uint32_t capacity)
 }
 
 enum mr_status mr_nodes_init(struct mr_nodes *nodes, const struct mr_sites *sites,
-                             enum mr_exactness exactness, uint32_t limit, uint32_t child_limit)
+                             enum mr_exactness exactness, uint32_t limit,
+                             uint32_t child_limit)
 {
     MR_ASSERT(limit >= 16 && child_limit >= 16);
     *nodes = (struct mr_nodes){.sites = sites,
@@ -122,8 +123,8 @@ static bool make_id_room(struct mr_nodes *nodes, uint32_t count)
     return true;
 }
 
-static enum mr_status make_id(struct mr_nodes *nodes, uint32_t site, const uint64_t *children,
-                              uint32_t count, struct mr_id *id)
+static enum mr_status make_id(struct mr_nodes *nodes, uint32_t site,
+                              const uint64_t *children, uint32_t count, struct mr_id *id)
 {
     if (!make_id_room(nodes, count))
         return MR_ENOMEM;
@@ -131,17 +132,18 @@ static enum mr_status make_id(struct mr_nodes *nodes, uint32_t site, const uint6
         nodes->id_children[i] =
             (struct mr_node_child){.id = nodes->items[mr_child_node(children[i])].id,
                                    .repeat = mr_child_repeat(children[i])};
-    return mr_id_node(nodes->exactness, mr_sites_at(nodes->sites, site)->id, nodes->id_children,
-                      count, &nodes->scratch, id);
+    return mr_id_node(nodes->exactness, mr_sites_at(nodes->sites, site)->id,
+                      nodes->id_children, count, &nodes->scratch, id);
 }
 
-static uint32_t add(struct mr_nodes *nodes, uint64_t hash, uint32_t site, const uint64_t *children,
-                    uint32_t count)
+static uint32_t add(struct mr_nodes *nodes, uint64_t hash, uint32_t site,
+                    const uint64_t *children, uint32_t count)
 {
     struct mr_node node = {
         .hash = hash, .site = site, .first = nodes->child_count, .count = count};
 
-    if (!make_room(nodes, count) || make_id(nodes, site, children, count, &node.id) != MR_OK)
+    if (!make_room(nodes, count) ||
+        make_id(nodes, site, children, count, &node.id) != MR_OK)
         return MR_NODE_NONE;
     if (count)
         memcpy(nodes->children + nodes->child_count, children, count * sizeof(*children));
@@ -154,7 +156,8 @@ static uint32_t add(struct mr_nodes *nodes, uint64_t hash, uint32_t site, const 
 uint32_t mr_nodes_intern_hashed(struct mr_nodes *nodes, uint64_t hash, uint32_t site,
                                 const uint64_t *children, uint32_t count)
 {
-    for (uint32_t at = (uint32_t)hash & nodes->slot_mask;; at = (at + 1) & nodes->slot_mask) {
+    for (uint32_t at = (uint32_t)hash & nodes->slot_mask;;
+         at = (at + 1) & nodes->slot_mask) {
         uint32_t number = nodes->slots[at];
 
         if (number == MR_NODE_NONE)
@@ -201,15 +204,17 @@ static bool sort_children(struct mr_nodes *nodes, uint64_t *children, uint32_t *
     return true;
 }
 
-uint32_t mr_nodes_intern(struct mr_nodes *nodes, uint32_t site, uint64_t *children, uint32_t count)
+uint32_t mr_nodes_intern(struct mr_nodes *nodes, uint32_t site, uint64_t *children,
+                         uint32_t count)
 {
     if (nodes->exactness == MR_EXACTNESS_SET && !sort_children(nodes, children, &count))
         return MR_NODE_NONE;
-    return mr_nodes_intern_hashed(nodes, mr_node_hash(site, children, count), site, children, count);
+    return mr_nodes_intern_hashed(nodes, mr_node_hash(site, children, count), site,
+                                  children, count);
 }
 
-enum mr_status mr_nodes_item(const struct mr_nodes *nodes, uint32_t number, struct mr_buffer *children,
-                             struct mr_dict_item *item)
+enum mr_status mr_nodes_item(const struct mr_nodes *nodes, uint32_t number,
+                             struct mr_buffer *children, struct mr_dict_item *item)
 {
     const struct mr_node *node = &nodes->items[number];
 
@@ -223,11 +228,12 @@ enum mr_status mr_nodes_item(const struct mr_nodes *nodes, uint32_t number, stru
         if (status != MR_OK)
             return status;
     }
-    *item = (struct mr_dict_item){.kind = MR_DICT_NODE,
-                                  .node = {.id = node->id,
-                                           .site = mr_sites_at(nodes->sites, node->site)->id,
-                                           .exactness = nodes->exactness,
-                                           .children = mr_buffer_span(children)}};
+    *item =
+        (struct mr_dict_item){.kind = MR_DICT_NODE,
+                              .node = {.id = node->id,
+                                       .site = mr_sites_at(nodes->sites, node->site)->id,
+                                       .exactness = nodes->exactness,
+                                       .children = mr_buffer_span(children)}};
     return MR_OK;
 }
 

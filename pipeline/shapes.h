@@ -67,10 +67,12 @@ static inline uint64_t mr_child_repeat(uint64_t child)
 
 /* The limits are at least 16. MR_ENOMEM. */
 enum mr_status mr_nodes_init(struct mr_nodes *nodes, const struct mr_sites *sites,
-                             enum mr_exactness exactness, uint32_t limit, uint32_t child_limit);
+                             enum mr_exactness exactness, uint32_t limit,
+                             uint32_t child_limit);
 void mr_nodes_fini(struct mr_nodes *nodes);
 
-static MR_ALWAYS_INLINE uint64_t mr_node_hash(uint32_t site, const uint64_t *children, uint32_t count)
+static MR_ALWAYS_INLINE uint64_t mr_node_hash(uint32_t site, const uint64_t *children,
+                                              uint32_t count)
 {
     uint64_t hash = site * UINT64_C(0x9e3779b97f4a7c15) + count;
 
@@ -80,8 +82,9 @@ static MR_ALWAYS_INLINE uint64_t mr_node_hash(uint32_t site, const uint64_t *chi
 }
 
 /* Whether node `number` is this one. */
-static MR_ALWAYS_INLINE bool mr_node_is(const struct mr_nodes *nodes, uint32_t number, uint64_t hash,
-                                        uint32_t site, const uint64_t *children, uint32_t count)
+static MR_ALWAYS_INLINE bool mr_node_is(const struct mr_nodes *nodes, uint32_t number,
+                                        uint64_t hash, uint32_t site,
+                                        const uint64_t *children, uint32_t count)
 {
     const struct mr_node *node = &nodes->items[number];
 
@@ -97,14 +100,15 @@ static MR_ALWAYS_INLINE bool mr_node_is(const struct mr_nodes *nodes, uint32_t n
  * The node of a site with these children (each of them of this table; for `set`: any order, doubles allowed; the list is
  * sorted in place). MR_NODE_NONE when it is new and there is no room.
  */
-uint32_t mr_nodes_intern(struct mr_nodes *nodes, uint32_t site, uint64_t *children, uint32_t count);
+uint32_t mr_nodes_intern(struct mr_nodes *nodes, uint32_t site, uint64_t *children,
+                         uint32_t count);
 /* The same, for a list that needs no sorting and whose hash is known. */
 uint32_t mr_nodes_intern_hashed(struct mr_nodes *nodes, uint64_t hash, uint32_t site,
                                 const uint64_t *children, uint32_t count);
 
 /* The definition of a node for the wire; `children` (cleared) holds its bytes. MR_ELIMIT, MR_ENOMEM. */
-enum mr_status mr_nodes_item(const struct mr_nodes *nodes, uint32_t number, struct mr_buffer *children,
-                             struct mr_dict_item *item);
+enum mr_status mr_nodes_item(const struct mr_nodes *nodes, uint32_t number,
+                             struct mr_buffer *children, struct mr_dict_item *item);
 
 /* Marks a node to survive the next forget. */
 static inline void mr_nodes_keep(struct mr_nodes *nodes, uint32_t number)

@@ -36,12 +36,14 @@ void mr_site_map_clear(struct mr_site_map *map); /* keeps the memory */
 enum mr_status mr_site_map_put(struct mr_site_map *map, uint32_t wire, uint32_t lane);
 
 /* The slot of `wire`, whose low half is the lane's site, or MR_SITE_MAP_NONE. */
-static MR_ALWAYS_INLINE uint64_t mr_site_map_find(const struct mr_site_map *map, uint32_t wire)
+static MR_ALWAYS_INLINE uint64_t mr_site_map_find(const struct mr_site_map *map,
+                                                  uint32_t wire)
 {
     if (MR_UNLIKELY(!map->slots))
         return MR_SITE_MAP_NONE;
     /* Fibonacci hashing: consecutive sites of one module spread evenly (Knuth 6.4). */
-    for (uint32_t at = (wire * UINT32_C(0x9e3779b1)) >> map->shift;; at = (at + 1) & map->mask) {
+    for (uint32_t at = (wire * UINT32_C(0x9e3779b1)) >> map->shift;;
+         at = (at + 1) & map->mask) {
         uint64_t slot = map->slots[at];
 
         if (MR_LIKELY((uint32_t)(slot >> 32) == wire) || slot == MR_SITE_MAP_NONE)

@@ -31,7 +31,8 @@ static uint32_t add(struct mr_sites *sites, const struct mr_site *site)
         *segment = calloc(MR_SITES_SEGMENT, sizeof(**segment));
     if (!*segment)
         goto refused;
-    if (mr_table_find_or_add(&sites->index->by_id, site->id, sites->count, &number) != MR_OK)
+    if (mr_table_find_or_add(&sites->index->by_id, site->id, sites->count, &number) !=
+        MR_OK)
         goto refused;
     MR_ASSERT(number == sites->count);
     (*segment)[number % MR_SITES_SEGMENT] = *site;
@@ -44,7 +45,8 @@ refused:
 
 enum mr_status mr_sites_new(uint32_t limit, struct mr_sites **sites)
 {
-    struct mr_site unknown = {.id = mr_id_unknown_site(), .app = "", .name = "", .file = ""};
+    struct mr_site unknown = {
+        .id = mr_id_unknown_site(), .app = "", .name = "", .file = ""};
     struct mr_sites *made = calloc(1, sizeof(*made));
 
     MR_ASSERT(limit >= 2 && limit <= MR_SITES_LIMIT_MAX);
@@ -131,8 +133,8 @@ const struct mr_site_module *mr_sites_module(struct mr_sites *sites, const char 
     return module;
 }
 
-uint32_t mr_sites_add_function(struct mr_sites *sites, const struct mr_site_module *module,
-                               uint64_t offset)
+uint32_t mr_sites_add_function(struct mr_sites *sites,
+                               const struct mr_site_module *module, uint64_t offset)
 {
     struct mr_site site = {.id = mr_id_function(module->build_id, module->path, offset),
                            .module = module,
@@ -165,11 +167,13 @@ uint32_t mr_sites_add_span(struct mr_sites *sites, const char *app,
         return MR_SITE_UNKNOWN;
     }
     if (site.flags & MR_NAMED_SITE_ROOT)
-        mr_store_relaxed(&sites->has_roots, true); /* the pipe orders it before the number */
+        mr_store_relaxed(&sites->has_roots,
+                         true); /* the pipe orders it before the number */
     return add(sites, &site);
 }
 
-void mr_sites_item(const struct mr_sites *sites, uint32_t number, struct mr_dict_item *item)
+void mr_sites_item(const struct mr_sites *sites, uint32_t number,
+                   struct mr_dict_item *item)
 {
     const struct mr_site *site = mr_sites_at(sites, number);
 

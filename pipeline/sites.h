@@ -44,19 +44,21 @@ struct mr_site_module {
 
 struct mr_site {
     struct mr_id id;
-    const struct mr_site_module *module; /* functions; NULL for spans and the unknown site */
-    uint64_t offset;                     /* in the module */
-    const char *app, *name, *file;       /* spans; "" otherwise */
+    const struct mr_site_module
+        *module;                   /* functions; NULL for spans and the unknown site */
+    uint64_t offset;               /* in the module */
+    const char *app, *name, *file; /* spans; "" otherwise */
     uint32_t line;
-    uint8_t type;                        /* enum mr_site_type */
-    uint8_t flags;                       /* MR_NAMED_SITE_ROOT, MR_NAMED_SITE_OUTER */
+    uint8_t type;  /* enum mr_site_type */
+    uint8_t flags; /* MR_NAMED_SITE_ROOT, MR_NAMED_SITE_OUTER */
 };
 
 struct mr_sites {
     struct mr_site *segments[MR_SITES_SEGMENTS];
     uint32_t count, limit;
     uint64_t refused; /* sites that found no room */
-    _Atomic bool has_roots; /* some span is a root by attribute; set before its number is handed on */
+    _Atomic bool
+        has_roots; /* some span is a root by attribute; set before its number is handed on */
     struct mr_sites_index *index;
 };
 
@@ -69,12 +71,13 @@ const struct mr_site_module *mr_sites_module(struct mr_sites *sites, const char 
                                              struct mr_span build_id);
 
 /* The number of the site, made when new; MR_SITE_UNKNOWN when there is no room (counted in `refused`). */
-uint32_t mr_sites_add_function(struct mr_sites *sites, const struct mr_site_module *module,
-                               uint64_t offset);
+uint32_t mr_sites_add_function(struct mr_sites *sites,
+                               const struct mr_site_module *module, uint64_t offset);
 uint32_t mr_sites_add_span(struct mr_sites *sites, const char *app,
                            const struct mr_dict_named_site *span);
 
-static inline const struct mr_site *mr_sites_at(const struct mr_sites *sites, uint32_t number)
+static inline const struct mr_site *mr_sites_at(const struct mr_sites *sites,
+                                                uint32_t number)
 {
     MR_DEBUG_ASSERT(number < sites->limit && sites->segments[number / MR_SITES_SEGMENT]);
     return &sites->segments[number / MR_SITES_SEGMENT][number % MR_SITES_SEGMENT];
@@ -84,6 +87,7 @@ static inline const struct mr_site *mr_sites_at(const struct mr_sites *sites, ui
  * The DICT item that tells a site upward: what is known without reading files. `module` of a function is its path, which
  * the names filter needs. Borrows from the table.
  */
-void mr_sites_item(const struct mr_sites *sites, uint32_t number, struct mr_dict_item *item);
+void mr_sites_item(const struct mr_sites *sites, uint32_t number,
+                   struct mr_dict_item *item);
 
 #endif

@@ -21,7 +21,8 @@ static const char *copy_text(char **at, const char *text)
     return copy;
 }
 
-static enum mr_status copy_info(struct mr_source *source, const struct mr_source_info *info)
+static enum mr_status copy_info(struct mr_source *source,
+                                const struct mr_source_info *info)
 {
     char *at;
 
@@ -91,7 +92,8 @@ void mr_source_break(struct mr_source *source, const char *format, ...)
     (void)vsnprintf(text, sizeof(text), format, args);
     va_end(args);
     (void)mr_error_set(&source->error, MR_EFORMAT, "%s", text);
-    mr_store_release(&source->is_broken, true); /* [B] pairs with [W] in mr_source_is_broken() */
+    mr_store_release(&source->is_broken,
+                     true); /* [B] pairs with [W] in mr_source_is_broken() */
 }
 
 static uint32_t slot_of(struct mr_stream *const *slots, uint32_t count, uint32_t id)
@@ -195,8 +197,8 @@ void mr_source_enter_epoch(struct mr_source *source, uint32_t epoch)
     source->map_epoch = epoch;
 }
 
-uint32_t mr_source_resolve(struct mr_source *source, struct mr_sites *sites, uint32_t epoch,
-                           uint32_t wire)
+uint32_t mr_source_resolve(struct mr_source *source, struct mr_sites *sites,
+                           uint32_t epoch, uint32_t wire)
 {
     uint32_t site = MR_SITE_UNKNOWN;
     const struct mr_module *module;
@@ -227,13 +229,15 @@ uint32_t mr_source_resolve_address(struct mr_source *source, struct mr_sites *si
     const struct mr_module *module =
         mr_modules_by_address(&source->modules, epoch, address, &offset);
 
-    return module ? mr_sites_add_function(sites, module->origin, offset) : MR_SITE_UNKNOWN;
+    return module ? mr_sites_add_function(sites, module->origin, offset)
+                  : MR_SITE_UNKNOWN;
 }
 
 static enum mr_status add_module(struct mr_source *source, struct mr_sites *sites,
                                  const struct mr_dict_module *item)
 {
-    const struct mr_site_module *origin = mr_sites_module(sites, item->path, item->build_id);
+    const struct mr_site_module *origin =
+        mr_sites_module(sites, item->path, item->build_id);
 
     return origin ? mr_modules_add(&source->modules, item, origin) : MR_ELIMIT;
 }

@@ -36,10 +36,12 @@
 #include "pipeline/sites.h"
 #include "pipeline/ticks.h"
 
-#define MR_SOURCE_MODULES_MAX 65536u    /* entries over all epochs; a module past it is unknown sites */
-#define MR_SOURCE_SITES_MAX (1u << 20)  /* distinct wire sites remembered */
+#define MR_SOURCE_MODULES_MAX                                                            \
+    65536u /* entries over all epochs; a module past it is unknown sites */
+#define MR_SOURCE_SITES_MAX (1u << 20)   /* distinct wire sites remembered */
 #define MR_SOURCE_STREAMS_DEFAULT 65536u /* open at a time */
-#define MR_STREAM_NONE 0u /* number of the stream that stands for events that never had one */
+#define MR_STREAM_NONE                                                                   \
+    0u /* number of the stream that stands for events that never had one */
 
 struct mr_reconstruct_stream;
 struct mr_reduce_stream;
@@ -48,10 +50,10 @@ struct mr_stream {
     uint32_t id;
     struct mr_source *source;
     bool is_started, is_ended;
-    uint32_t start_wire;     /* announced start site, 0: none */
-    uint64_t next_event;     /* number of the next event expected */
-    uint64_t base_event;     /* number of the first event of which this lane accounts */
-    uint64_t ticks;          /* of the last event */
+    uint32_t start_wire; /* announced start site, 0: none */
+    uint64_t next_event; /* number of the next event expected */
+    uint64_t base_event; /* number of the first event of which this lane accounts */
+    uint64_t ticks;      /* of the last event */
     _Atomic uint32_t start_site; /* lane site; MR_SITE_UNKNOWN until it is known */
     _Atomic bool is_closed;
     struct mr_reconstruct_stream *reconstruct;
@@ -62,7 +64,8 @@ struct mr_source {
     struct mr_id id, scope;
     enum mr_role role;
     uint32_t level;
-    bool is_continuation; /* an earlier receiver has acknowledged frames of this incarnation */
+    bool
+        is_continuation; /* an earlier receiver has acknowledged frames of this incarnation */
     bool is_announced, is_ended;
     struct mr_source_info info; /* strings owned */
     char *text;
@@ -75,7 +78,7 @@ struct mr_source {
     uint32_t map_epoch;
     bool map_has_unknown;
     uint64_t loss_told[MR_LOSS_REASON_COUNT]; /* cumulative, of the source's loss items */
-    struct mr_stream **slots; /* open addressing by stream number */
+    struct mr_stream **slots;                 /* open addressing by stream number */
     uint32_t stream_count, slot_count;
     struct mr_stream *last_stream;
     _Atomic bool is_broken, is_done;
@@ -114,8 +117,8 @@ enum mr_status mr_source_stream(struct mr_source *source, uint32_t id, uint32_t 
                                 struct mr_stream **stream);
 
 /* Looks a wire site up that the map does not know, adds it to the lane's table and the map; MR_SITE_UNKNOWN. */
-uint32_t mr_source_resolve(struct mr_source *source, struct mr_sites *sites, uint32_t epoch,
-                           uint32_t wire);
+uint32_t mr_source_resolve(struct mr_source *source, struct mr_sites *sites,
+                           uint32_t epoch, uint32_t wire);
 uint32_t mr_source_resolve_address(struct mr_source *source, struct mr_sites *sites,
                                    uint32_t epoch, uint64_t address);
 /* To be called before a chunk of another epoch: forgets what the map knows where it depends on the epoch. */

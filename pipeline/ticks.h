@@ -22,14 +22,16 @@
 #include "net/control.h"
 
 struct mr_ticks {
-    uint64_t add;    /* (back << shift) - ticks, below 2^shift, so t + add stays below 2^64 */
+    uint64_t
+        add; /* (back << shift) - ticks, below 2^shift, so t + add stays below 2^64 */
     uint64_t offset; /* realtime_ns - back * mult, modulo 2^64 */
     uint32_t mult;
     uint8_t shift;
 };
 
 /* `clock` keeps FORMAT.md's ranges: mult >= 1, shift <= 63, ticks < 2^63. */
-static inline void mr_ticks_init(struct mr_ticks *ticks, const struct mr_clock_info *clock)
+static inline void mr_ticks_init(struct mr_ticks *ticks,
+                                 const struct mr_clock_info *clock)
 {
     uint64_t mask = ((uint64_t)1 << clock->shift) - 1;
     uint64_t back = (clock->ticks >> clock->shift) + ((clock->ticks & mask) != 0);
@@ -42,7 +44,8 @@ static inline void mr_ticks_init(struct mr_ticks *ticks, const struct mr_clock_i
 
 static inline uint64_t mr_ticks_ns(const struct mr_ticks *ticks, uint64_t t)
 {
-    return ticks->offset + (uint64_t)((mr_u128)(t + ticks->add) * ticks->mult >> ticks->shift);
+    return ticks->offset +
+           (uint64_t)((mr_u128)(t + ticks->add) * ticks->mult >> ticks->shift);
 }
 
 /* Whether time t lies in a window that 32 bits can tell: 1970-01-01 00:00:01 to 2106. False from MR_TICKS_LIMIT on. */

@@ -35,7 +35,8 @@ static enum mr_status decode_open(struct mr_filter *filter, const void *config,
     return MR_OK;
 }
 
-void mr_decode_break(struct mr_decode *decode, struct mr_source *source, const char *format, ...)
+void mr_decode_break(struct mr_decode *decode, struct mr_source *source,
+                     const char *format, ...)
 {
     char text[MR_ERROR_TEXT_SIZE];
     va_list args;
@@ -114,15 +115,16 @@ enum mr_status mr_decode_add(struct mr_decode *decode, struct mr_stream *stream,
     return status;
 }
 
-enum mr_status mr_decode_count(struct mr_decode *decode, struct mr_stream *stream, uint64_t events,
-                               uint8_t reason)
+enum mr_status mr_decode_count(struct mr_decode *decode, struct mr_stream *stream,
+                               uint64_t events, uint8_t reason)
 {
     struct mr_event event = {.ns = events, .kind = MR_EVENT_COUNTED, .flags = reason};
 
     return mr_decode_add(decode, stream, &event);
 }
 
-static enum mr_status announce_source(struct mr_decode *decode, const struct mr_source *source,
+static enum mr_status announce_source(struct mr_decode *decode,
+                                      const struct mr_source *source,
                                       enum mr_source_state state)
 {
     const struct mr_source_info *info = &source->info;
@@ -131,20 +133,21 @@ static enum mr_status announce_source(struct mr_decode *decode, const struct mr_
                                            .app = info->app,
                                            .version = info->version,
                                            .host = source->scope_host}};
-    struct mr_dict_item item = {.kind = MR_DICT_SOURCE,
-                                .source = {.id = source->id,
-                                           .scope = source->scope,
-                                           .worker = decode->config->worker,
-                                           .host = info->host,
-                                           .app = info->app,
-                                           .version = info->version,
-                                           .exe = info->exe,
-                                           .pid = info->pid,
-                                           .start_ns = info->start_ns,
-                                           .end_ns = state == MR_SOURCE_LIVE ? 0 : source->last_ns,
-                                           .clock = info->clock.kind,
-                                           .state = state,
-                                           .policy = info->policy}};
+    struct mr_dict_item item = {
+        .kind = MR_DICT_SOURCE,
+        .source = {.id = source->id,
+                   .scope = source->scope,
+                   .worker = decode->config->worker,
+                   .host = info->host,
+                   .app = info->app,
+                   .version = info->version,
+                   .exe = info->exe,
+                   .pid = info->pid,
+                   .start_ns = info->start_ns,
+                   .end_ns = state == MR_SOURCE_LIVE ? 0 : source->last_ns,
+                   .clock = info->clock.kind,
+                   .state = state,
+                   .policy = info->policy}};
     enum mr_status status = mr_dict_batch_put(&decode->dict, decode->filter, &scope);
 
     if (status == MR_OK)
@@ -153,7 +156,8 @@ static enum mr_status announce_source(struct mr_decode *decode, const struct mr_
 }
 
 /* What a worker sends must be sound, because behind this filter nobody knows any more whom to cut off. */
-static bool is_sound_dict(struct mr_span payload, struct mr_error *error, uint64_t *unknown)
+static bool is_sound_dict(struct mr_span payload, struct mr_error *error,
+                          uint64_t *unknown)
 {
     struct mr_dict_reader reader;
     struct mr_dict_item item;
@@ -165,13 +169,15 @@ static bool is_sound_dict(struct mr_span payload, struct mr_error *error, uint64
     while (is_upward && (status = mr_dict_next(&reader, &item, error)) == MR_OK)
         is_upward = item.kind >= MR_DICT_SITE;
     if (!is_upward)
-        (void)mr_error_set(error, MR_EFORMAT, "item %u is not a worker's", (unsigned)item.kind);
+        (void)mr_error_set(error, MR_EFORMAT, "item %u is not a worker's",
+                           (unsigned)item.kind);
     *unknown = reader.unknown;
     mr_dict_close(&reader);
     return status == MR_END;
 }
 
-static bool is_sound_delta(struct mr_span payload, struct mr_error *error, uint64_t *unknown)
+static bool is_sound_delta(struct mr_span payload, struct mr_error *error,
+                           uint64_t *unknown)
 {
     struct mr_delta_reader reader;
     struct mr_delta_item item;
@@ -196,8 +202,10 @@ static enum mr_status pass_upward(struct mr_decode *decode, struct mr_source *so
     uint64_t unknown = 0;
     enum mr_status status;
 
-    if (!(is_dict ? is_sound_dict : is_sound_delta)(batch->frame.payload, &error, &unknown)) {
-        mr_decode_break(decode, source, "%s frame: %s", is_dict ? "DICT" : "DELTA", error.text);
+    if (!(is_dict ? is_sound_dict : is_sound_delta)(batch->frame.payload, &error,
+                                                    &unknown)) {
+        mr_decode_break(decode, source, "%s frame: %s", is_dict ? "DICT" : "DELTA",
+                        error.text);
         mr_batch_free(batch);
         return MR_OK;
     }
@@ -227,7 +235,8 @@ static enum mr_status take_probe_frame(struct mr_decode *decode, struct mr_sourc
         return mr_decode_dict(decode, source, frame->payload);
     if (frame->type == MR_FRAME_CHUNKS)
         return mr_decode_chunks(decode, source, frame->payload);
-    mr_decode_break(decode, source, "a probe sent a %s frame", mr_frame_type_name(frame->type));
+    mr_decode_break(decode, source, "a probe sent a %s frame",
+                    mr_frame_type_name(frame->type));
     return MR_OK;
 }
 
@@ -242,7 +251,8 @@ static enum mr_status take_frame(struct mr_decode *decode, struct mr_batch *batc
         status = take_probe_frame(decode, source, &batch->frame);
         mr_batch_free(batch);
         return status;
-    } else if (batch->frame.type == MR_FRAME_DICT || batch->frame.type == MR_FRAME_DELTA) {
+    } else if (batch->frame.type == MR_FRAME_DICT ||
+               batch->frame.type == MR_FRAME_DELTA) {
         return pass_upward(decode, source, batch);
     } else {
         mr_decode_break(decode, source, "a worker sent a %s frame",
@@ -279,7 +289,8 @@ static enum mr_status take_end(struct mr_decode *decode, struct mr_batch *batch)
         source->is_ended = true;
         status = end_streams(decode, source);
         if (status == MR_OK)
-            status = announce_source(decode, source, (enum mr_source_state)batch->end_state);
+            status =
+                announce_source(decode, source, (enum mr_source_state)batch->end_state);
     }
     if (status == MR_OK)
         return mr_filter_emit(decode->filter, batch);
@@ -318,7 +329,8 @@ static enum mr_status decode_drain(struct mr_filter *filter)
     struct mr_decode *decode = mr_filter_state(filter);
     enum mr_status status = mr_decode_flush(decode);
 
-    return status == MR_OK ? mr_counters_emit(&decode->counters, decode->config->level) : status;
+    return status == MR_OK ? mr_counters_emit(&decode->counters, decode->config->level)
+                           : status;
 }
 
 static void decode_close(struct mr_filter *filter)

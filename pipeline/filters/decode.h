@@ -23,11 +23,12 @@
 #include "pipeline/source.h"
 
 struct mr_decode_config {
-    struct mr_sites *sites;  /* of the lane; borrowed */
-    struct mr_id worker;     /* incarnation of this worker, for DICT source items */
-    uint32_t level;          /* of this worker, for its deltas */
-    uint32_t streams_max;    /* open streams per source; past it: lost (budget) */
-    uint64_t clock_limit_ns; /* times further from this host's clock are lost (clock); 0: any time (replay) */
+    struct mr_sites *sites; /* of the lane; borrowed */
+    struct mr_id worker;    /* incarnation of this worker, for DICT source items */
+    uint32_t level;         /* of this worker, for its deltas */
+    uint32_t streams_max;   /* open streams per source; past it: lost (budget) */
+    uint64_t
+        clock_limit_ns; /* times further from this host's clock are lost (clock); 0: any time (replay) */
 };
 #define MR_DECODE_CLOCK_LIMIT_DEFAULT (24 * MR_HOUR_NS)
 

@@ -10,7 +10,8 @@
 #define WORD_SIZE 8
 /* A step within a chunk is below 2^31 ticks, so a run of words of one batch stays below this. */
 #define RUN_TICKS ((uint64_t)MR_BATCH_EVENTS_MAX << 31)
-#define SAFE_TICKS (UINT64_C(1) << 50) /* how far ahead times are checked: 4 days at 3 GHz */
+#define SAFE_TICKS                                                                       \
+    (UINT64_C(1) << 50) /* how far ahead times are checked: 4 days at 3 GHz */
 #define UNWIND_UNKNOWN (UINT64_C(1) << 62)
 
 static enum mr_status add_loss(struct mr_batch *batch, const struct mr_loss *loss)
@@ -28,7 +29,8 @@ static enum mr_status add_loss(struct mr_batch *batch, const struct mr_loss *los
     return MR_OK;
 }
 
-static enum mr_status lose(struct mr_decode *decode, uint64_t ticks, const struct mr_loss *loss)
+static enum mr_status lose(struct mr_decode *decode, uint64_t ticks,
+                           const struct mr_loss *loss)
 {
     struct mr_event event = {.ns = mr_ticks_ns(&decode->source->ticks, ticks),
                              .kind = MR_EVENT_LOSS};
@@ -42,7 +44,8 @@ static enum mr_status lose(struct mr_decode *decode, uint64_t ticks, const struc
 }
 
 /* `events` of which nobody knows how they nested. */
-static enum mr_status lose_blindly(struct mr_decode *decode, uint64_t events, uint8_t reason)
+static enum mr_status lose_blindly(struct mr_decode *decode, uint64_t events,
+                                   uint8_t reason)
 {
     struct mr_loss loss = {.events = events,
                            .pops = MR_LOSS_NESTING_UNKNOWN,
@@ -56,7 +59,8 @@ static enum mr_status lose_blindly(struct mr_decode *decode, uint64_t events, ui
  * Turns words into events while they are enters and exits of known sites. Returns how many; the reader stands at the first
  * word that is something else, or at its end.
  */
-static uint32_t run_words(struct mr_decode *decode, struct mr_event *out, uint32_t capacity)
+static uint32_t run_words(struct mr_decode *decode, struct mr_event *out,
+                          uint32_t capacity)
 {
     struct mr_record_reader *reader = &decode->reader;
     const struct mr_site_map map = decode->source->map;
@@ -118,7 +122,8 @@ static enum mr_status put_event(struct mr_decode *decode, uint16_t kind, uint32_
 static enum mr_status put_call(struct mr_decode *decode, uint32_t site)
 {
     decode->unknown_sites += site == MR_SITE_UNKNOWN;
-    return put_event(decode, decode->record.is_exit ? MR_EVENT_EXIT : MR_EVENT_ENTER, site);
+    return put_event(decode, decode->record.is_exit ? MR_EVENT_EXIT : MR_EVENT_ENTER,
+                     site);
 }
 
 static enum mr_status put_site(struct mr_decode *decode)
@@ -155,7 +160,8 @@ static enum mr_status put_unwind(struct mr_decode *decode)
 {
     uint64_t depth = decode->record.payload[0];
 
-    return put_event(decode, MR_EVENT_UNWIND, depth < UINT32_MAX ? (uint32_t)depth : UINT32_MAX);
+    return put_event(decode, MR_EVENT_UNWIND,
+                     depth < UINT32_MAX ? (uint32_t)depth : UINT32_MAX);
 }
 
 /* A record that is not an enter or exit. */
@@ -266,8 +272,10 @@ static void resolve_start(struct mr_decode *decode)
     uint32_t site = mr_load_relaxed(&stream->start_site); /* only this thread writes it */
 
     if (stream->start_wire && site == MR_SITE_UNKNOWN) {
-        site = mr_source_resolve(decode->source, decode->sites, decode->epoch, stream->start_wire);
-        mr_store_relaxed(&stream->start_site, site); /* a hint: no other memory hangs on it */
+        site = mr_source_resolve(decode->source, decode->sites, decode->epoch,
+                                 stream->start_wire);
+        mr_store_relaxed(&stream->start_site,
+                         site); /* a hint: no other memory hangs on it */
     }
 }
 
@@ -293,7 +301,8 @@ static void count_chunk(struct mr_decode *decode)
 {
     mr_counters_add(&decode->counters, MR_DECODE_INVERSIONS, decode->inversions);
     mr_counters_add(&decode->counters, MR_DECODE_UNKNOWN_SITES, decode->unknown_sites);
-    mr_counters_add(&decode->counters, MR_DECODE_UNKNOWN_RECORDS, decode->unknown_records);
+    mr_counters_add(&decode->counters, MR_DECODE_UNKNOWN_RECORDS,
+                    decode->unknown_records);
     decode->inversions = 0;
     decode->unknown_sites = 0;
 }
@@ -318,16 +327,18 @@ static enum mr_status end_chunk(struct mr_decode *decode, const struct mr_chunk 
         return lose_blindly(decode, left, MR_LOSS_CLOCK);
     if (status == MR_END && left <= decode->unknown_records)
         return left ? mr_decode_count(decode, stream, left, 0) : MR_OK;
-    mr_decode_break(decode, decode->source, "stream %u: %s after event %" PRIu64, stream->id,
-                    status == MR_EFORMAT ? "a record breaks the format" : "events are missing",
-                    chunk->first_event + decode->counted);
+    mr_decode_break(
+        decode, decode->source, "stream %u: %s after event %" PRIu64, stream->id,
+        status == MR_EFORMAT ? "a record breaks the format" : "events are missing",
+        chunk->first_event + decode->counted);
     return left ? lose_blindly(decode, left, MR_LOSS_FORMAT) : MR_OK;
 }
 
 static enum mr_status end_stream(struct mr_decode *decode)
 {
-    struct mr_event event = {.ns = mr_ticks_ns(&decode->source->ticks, decode->stream->ticks),
-                             .kind = MR_EVENT_STREAM_END};
+    struct mr_event event = {
+        .ns = mr_ticks_ns(&decode->source->ticks, decode->stream->ticks),
+        .kind = MR_EVENT_STREAM_END};
 
     decode->stream->is_ended = true;
     return mr_decode_add(decode, decode->stream, &event);
@@ -362,7 +373,8 @@ static enum mr_status read_chunk(struct mr_decode *decode, const struct mr_chunk
 static enum mr_status refuse_chunk(struct mr_decode *decode, const struct mr_chunk *chunk)
 {
     struct mr_stream *none;
-    enum mr_status status = mr_source_stream(decode->source, MR_STREAM_NONE, UINT32_C(1) << 28, &none);
+    enum mr_status status =
+        mr_source_stream(decode->source, MR_STREAM_NONE, UINT32_C(1) << 28, &none);
 
     mr_counters_add(&decode->counters, MR_DECODE_REFUSED_STREAMS, 1);
     if (status != MR_OK)
@@ -373,17 +385,18 @@ static enum mr_status refuse_chunk(struct mr_decode *decode, const struct mr_chu
 
 static enum mr_status take_chunk(struct mr_decode *decode, const struct mr_chunk *chunk)
 {
-    enum mr_status status = mr_source_stream(decode->source, chunk->stream,
-                                             decode->config->streams_max, &decode->stream);
+    enum mr_status status = mr_source_stream(
+        decode->source, chunk->stream, decode->config->streams_max, &decode->stream);
 
     if (status == MR_ELIMIT)
         return refuse_chunk(decode, chunk);
     if (status != MR_OK)
         return status;
     if (decode->stream->is_ended || chunk->first_event < decode->stream->next_event) {
-        mr_decode_break(decode, decode->source, "stream %u: a chunk begins at event %" PRIu64 ", %s",
-                        chunk->stream, chunk->first_event,
-                        decode->stream->is_ended ? "after the last" : "which came already");
+        mr_decode_break(
+            decode, decode->source, "stream %u: a chunk begins at event %" PRIu64 ", %s",
+            chunk->stream, chunk->first_event,
+            decode->stream->is_ended ? "after the last" : "which came already");
         return MR_OK;
     }
     return read_chunk(decode, chunk);
@@ -403,7 +416,8 @@ enum mr_status mr_decode_chunks(struct mr_decode *decode, struct mr_source *sour
             status = take_chunk(decode, &chunk);
     }
     if (status == MR_EFORMAT)
-        mr_decode_break(decode, source, "CHUNKS frame: a chunk breaks the format at byte %zu of %zu",
+        mr_decode_break(decode, source,
+                        "CHUNKS frame: a chunk breaks the format at byte %zu of %zu",
                         payload.size - rest.size, payload.size);
     if (status == MR_OK || status == MR_END || status == MR_EFORMAT)
         return mr_decode_flush(decode);

@@ -68,7 +68,8 @@ static enum mr_status take_item(struct mr_decode *decode, struct mr_source *sour
     case MR_DICT_NODE:
         break;
     }
-    mr_decode_break(decode, source, "DICT frame: item %u is not a probe's", (unsigned)item->kind);
+    mr_decode_break(decode, source, "DICT frame: item %u is not a probe's",
+                    (unsigned)item->kind);
     return MR_OK;
 }
 
@@ -99,6 +100,7 @@ enum mr_status mr_decode_dict(struct mr_decode *decode, struct mr_source *source
     }
     mr_counters_add(&decode->counters, MR_DECODE_UNKNOWN_ITEMS, reader.unknown);
     mr_dict_close(&reader);
-    return status == MR_OK || status == MR_END || status == MR_EFORMAT ? mr_decode_flush(decode)
-                                                                       : status;
+    return status == MR_OK || status == MR_END || status == MR_EFORMAT
+               ? mr_decode_flush(decode)
+               : status;
 }

@@ -10,14 +10,14 @@
 #include "pipeline/filters/decode.h"
 
 enum mr_decode_counter {
-    MR_DECODE_BROKEN,          /* sources cut off */
-    MR_DECODE_DISCARDED,       /* frames of broken or ended sources */
-    MR_DECODE_INVERSIONS,      /* times clamped */
-    MR_DECODE_UNKNOWN_SITES,   /* events of sites that nobody told */
+    MR_DECODE_BROKEN,        /* sources cut off */
+    MR_DECODE_DISCARDED,     /* frames of broken or ended sources */
+    MR_DECODE_INVERSIONS,    /* times clamped */
+    MR_DECODE_UNKNOWN_SITES, /* events of sites that nobody told */
     MR_DECODE_UNKNOWN_RECORDS,
-    MR_DECODE_UNKNOWN_ITEMS,   /* of DICT and DELTA payloads */
-    MR_DECODE_GAPS,            /* runs of events missing between chunks */
-    MR_DECODE_REFUSED_SITES,   /* past a limit */
+    MR_DECODE_UNKNOWN_ITEMS, /* of DICT and DELTA payloads */
+    MR_DECODE_GAPS,          /* runs of events missing between chunks */
+    MR_DECODE_REFUSED_SITES, /* past a limit */
     MR_DECODE_REFUSED_STREAMS,
     MR_DECODE_COUNTERS
 };
@@ -28,25 +28,26 @@ struct mr_decode {
     struct mr_sites *sites;
     struct mr_counters counters;
     struct mr_dict_batch dict;
-    struct mr_batch *out;         /* EVENTS being filled, or NULL */
-    uint32_t announced;           /* sites below this number were told upward */
+    struct mr_batch *out; /* EVENTS being filled, or NULL */
+    uint32_t announced;   /* sites below this number were told upward */
     uint64_t refused_told;
     /* The chunk being read. */
     struct mr_source *source;
     struct mr_stream *stream;
     uint32_t epoch;
-    uint64_t counted;             /* its events so far, lost ones included */
-    uint64_t unknown_records;     /* in this chunk */
+    uint64_t counted;                   /* its events so far, lost ones included */
+    uint64_t unknown_records;           /* in this chunk */
     uint64_t inversions, unknown_sites; /* gathered here, counted once a chunk */
-    uint64_t safe_ticks;          /* times up to this one can be told in ns */
-    bool is_clock_off;            /* a time of the chunk is not */
+    uint64_t safe_ticks;                /* times up to this one can be told in ns */
+    bool is_clock_off;                  /* a time of the chunk is not */
     struct mr_record_reader reader;
     struct mr_record record;
 };
 
 /* Gives a source up: breaks it and counts. */
 MR_PRINTF(3, 4)
-void mr_decode_break(struct mr_decode *decode, struct mr_source *source, const char *format, ...);
+void mr_decode_break(struct mr_decode *decode, struct mr_source *source,
+                     const char *format, ...);
 /* Tells new sites upward, then emits `out`. */
 enum mr_status mr_decode_flush(struct mr_decode *decode);
 /* Makes `out` a batch of this stream with room for at least one event. */
@@ -54,8 +55,8 @@ enum mr_status mr_decode_reserve(struct mr_decode *decode, struct mr_stream *str
 enum mr_status mr_decode_add(struct mr_decode *decode, struct mr_stream *stream,
                              const struct mr_event *event);
 /* Accounts for events that are no calls; `reason` 0: reduced, else lost. */
-enum mr_status mr_decode_count(struct mr_decode *decode, struct mr_stream *stream, uint64_t events,
-                               uint8_t reason);
+enum mr_status mr_decode_count(struct mr_decode *decode, struct mr_stream *stream,
+                               uint64_t events, uint8_t reason);
 
 /* A CHUNKS payload. */
 enum mr_status mr_decode_chunks(struct mr_decode *decode, struct mr_source *source,

@@ -62,7 +62,8 @@ static enum mr_status emit_out(struct mr_reconstruct *rebuild)
     return MR_OK;
 }
 
-enum mr_status mr_reconstruct_put(struct mr_reconstruct *rebuild, const struct mr_event *event)
+enum mr_status mr_reconstruct_put(struct mr_reconstruct *rebuild,
+                                  const struct mr_event *event)
 {
     enum mr_status status = MR_OK;
 
@@ -70,7 +71,8 @@ enum mr_status mr_reconstruct_put(struct mr_reconstruct *rebuild, const struct m
         if (rebuild->written == rebuild->read)
             status = new_out(rebuild);
     }
-    if (status == MR_OK && rebuild->out != rebuild->in && rebuild->written == MR_BATCH_EVENTS_MAX) {
+    if (status == MR_OK && rebuild->out != rebuild->in &&
+        rebuild->written == MR_BATCH_EVENTS_MAX) {
         status = emit_out(rebuild);
         if (status == MR_OK)
             status = new_out(rebuild);
@@ -84,15 +86,18 @@ enum mr_status mr_reconstruct_put(struct mr_reconstruct *rebuild, const struct m
  * Calls inside a call tree: pushes, and pops of the innermost. Takes events until one is anything else, or the output is
  * full; returns how many. `learn` is set when the last one taken closed a child of a root that should be looked at.
  */
-static uint32_t run(struct mr_reconstruct *rebuild, struct mr_reconstruct_stream *stream, bool *learn)
+static uint32_t run(struct mr_reconstruct *rebuild, struct mr_reconstruct_stream *stream,
+                    bool *learn)
 {
     const struct mr_event *in = rebuild->in->events + rebuild->read;
     struct mr_event *out = rebuild->out->events + rebuild->written;
     uint32_t count = rebuild->in->event_count - rebuild->read, done;
-    uint32_t room = rebuild->out == rebuild->in ? count : MR_BATCH_EVENTS_MAX - rebuild->written;
+    uint32_t room =
+        rebuild->out == rebuild->in ? count : MR_BATCH_EVENTS_MAX - rebuild->written;
     uint32_t inner = stream->outer_depth + 1, depth = stream->depth;
-    uint32_t limit = stream->capacity < rebuild->config->depth_max ? stream->capacity
-                                                                   : rebuild->config->depth_max;
+    uint32_t limit = stream->capacity < rebuild->config->depth_max
+                         ? stream->capacity
+                         : rebuild->config->depth_max;
     uint64_t *calls = stream->calls;
 
     count = count < room ? count : room;
@@ -111,8 +116,8 @@ static uint32_t run(struct mr_reconstruct *rebuild, struct mr_reconstruct_stream
             event.kind = MR_EVENT_CLOSE;
             if (--depth == inner) {
                 stream->root_children++;
-                *learn = mr_reconstruct_is_long(rebuild->config, stream->root_ns, event.ns,
-                                                stream->root_children);
+                *learn = mr_reconstruct_is_long(rebuild->config, stream->root_ns,
+                                                event.ns, stream->root_children);
             }
         }
         out[done] = event;
@@ -126,13 +131,15 @@ static uint32_t run(struct mr_reconstruct *rebuild, struct mr_reconstruct_stream
 }
 
 /* Whether run() may be used: no frame of the stack needs a second look at an enter. */
-static bool is_plain(const struct mr_reconstruct *rebuild, const struct mr_reconstruct_stream *stream)
+static bool is_plain(const struct mr_reconstruct *rebuild,
+                     const struct mr_reconstruct_stream *stream)
 {
     return stream->overflow == 0 && stream->depth > stream->outer_depth &&
            (stream->forced_depth || !mr_outer_has_roots(&rebuild->outer));
 }
 
-static enum mr_status rewrite(struct mr_reconstruct *rebuild, struct mr_reconstruct_stream *stream)
+static enum mr_status rewrite(struct mr_reconstruct *rebuild,
+                              struct mr_reconstruct_stream *stream)
 {
     enum mr_status status = MR_OK;
 
@@ -218,7 +225,8 @@ static enum mr_status take_events(struct mr_reconstruct *rebuild, struct mr_batc
     return status;
 }
 
-static enum mr_status reconstruct_process(struct mr_filter *filter, struct mr_batch *batch)
+static enum mr_status reconstruct_process(struct mr_filter *filter,
+                                          struct mr_batch *batch)
 {
     if (batch->kind == MR_BATCH_EVENTS)
         return take_events(mr_filter_state(filter), batch);
@@ -250,7 +258,8 @@ static void reconstruct_close(struct mr_filter *filter)
 }
 
 const struct mr_filter_kind mr_reconstruct_filter = {.name = "reconstruct",
-                                                     .state_size = sizeof(struct mr_reconstruct),
+                                                     .state_size =
+                                                         sizeof(struct mr_reconstruct),
                                                      .open = reconstruct_open,
                                                      .process = reconstruct_process,
                                                      .tick = reconstruct_tick,

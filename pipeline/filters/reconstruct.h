@@ -26,16 +26,18 @@
 
 struct mr_reconstruct_config {
     struct mr_outer_config outer;
-    uint32_t level;          /* of this worker, for its deltas */
-    uint32_t depth_max;      /* open calls per stream */
-    uint64_t learn_ns;       /* an outer frame is learned when it is open for longer than this ... */
+    uint32_t level;     /* of this worker, for its deltas */
+    uint32_t depth_max; /* open calls per stream */
+    uint64_t
+        learn_ns; /* an outer frame is learned when it is open for longer than this ... */
     uint32_t learn_children; /* ... and has at least so many completed children */
     bool learns_nothing;     /* both then only say when a base is sure again */
 };
 #define MR_RECONSTRUCT_DEPTH_DEFAULT 65536u
 #define MR_RECONSTRUCT_LEARN_NS_DEFAULT (10 * MR_SECOND_NS)
 #define MR_RECONSTRUCT_LEARN_CHILDREN_DEFAULT 64u
-#define MR_RECONSTRUCT_PUSHES_MAX 4096u /* UNKNOWN calls that one loss opens; more are beyond the limit of depth */
+#define MR_RECONSTRUCT_PUSHES_MAX                                                        \
+    4096u /* UNKNOWN calls that one loss opens; more are beyond the limit of depth */
 
 extern const struct mr_filter_kind mr_reconstruct_filter;
 

@@ -28,7 +28,7 @@ enum mr_reconstruct_counter {
 struct mr_reconstruct_stream {
     struct mr_stream *stream;
     struct mr_reconstruct_stream *next, **at; /* list of all, for close() */
-    uint64_t *calls; /* open ones, outermost first */
+    uint64_t *calls;                          /* open ones, outermost first */
     uint32_t depth, capacity;
     uint32_t outer_depth;  /* how many of the bottom ones are outer frames */
     uint32_t forced_depth; /* depth of the open forced root, 0: none */
@@ -58,7 +58,8 @@ struct mr_reconstruct {
 };
 
 /* Appends an event to the output. MR_ENOMEM, or what emitting returns. */
-enum mr_status mr_reconstruct_put(struct mr_reconstruct *rebuild, const struct mr_event *event);
+enum mr_status mr_reconstruct_put(struct mr_reconstruct *rebuild,
+                                  const struct mr_event *event);
 /* Any event at all. */
 enum mr_status mr_reconstruct_step(struct mr_reconstruct *rebuild,
                                    struct mr_reconstruct_stream *stream,
@@ -68,8 +69,9 @@ enum mr_status mr_reconstruct_learn(struct mr_reconstruct *rebuild,
                                     struct mr_reconstruct_stream *stream, uint64_t ns);
 
 /* Whether what is open since then, with so many calls completed in it, is an outer frame by the rule. */
-static inline bool mr_reconstruct_is_long(const struct mr_reconstruct_config *config, uint64_t since_ns,
-                                          uint64_t ns, uint64_t children)
+static inline bool mr_reconstruct_is_long(const struct mr_reconstruct_config *config,
+                                          uint64_t since_ns, uint64_t ns,
+                                          uint64_t children)
 {
     return children >= config->learn_children && ns - since_ns > config->learn_ns;
 }

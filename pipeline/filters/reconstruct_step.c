@@ -19,8 +19,8 @@ static uint16_t flags_of(uint64_t call)
     return (uint16_t)(call >> 32);
 }
 
-static enum mr_status put(struct mr_reconstruct *rebuild, uint64_t ns, uint16_t kind, uint32_t site,
-                          uint16_t flags)
+static enum mr_status put(struct mr_reconstruct *rebuild, uint64_t ns, uint16_t kind,
+                          uint32_t site, uint16_t flags)
 {
     struct mr_event event = {.ns = ns, .site = site, .kind = kind, .flags = flags};
 
@@ -28,7 +28,8 @@ static enum mr_status put(struct mr_reconstruct *rebuild, uint64_t ns, uint16_t 
 }
 
 /* `reason` 0: reduced. */
-static enum mr_status put_count(struct mr_reconstruct *rebuild, uint64_t events, uint16_t reason)
+static enum mr_status put_count(struct mr_reconstruct *rebuild, uint64_t events,
+                                uint16_t reason)
 {
     return events ? put(rebuild, events, MR_EVENT_COUNTED, 0, reason) : MR_OK;
 }
@@ -67,10 +68,12 @@ enum mr_status mr_reconstruct_learn(struct mr_reconstruct *rebuild,
 
     MR_ASSERT(stream->depth == stream->outer_depth + 1);
     if (rebuild->config->learns_nothing ||
-        !mr_reconstruct_is_long(rebuild->config, stream->root_ns, ns, stream->root_children) ||
+        !mr_reconstruct_is_long(rebuild->config, stream->root_ns, ns,
+                                stream->root_children) ||
         stream->forced_depth == stream->depth || (flags_of(*root) & MR_EVENT_UNKNOWN))
         return MR_OK;
-    (void)mr_outer_set(&rebuild->outer, stream->scope, site, MR_OUTER_FRAME | MR_OUTER_LEARNED);
+    (void)mr_outer_set(&rebuild->outer, stream->scope, site,
+                       MR_OUTER_FRAME | MR_OUTER_LEARNED);
     *root = MR_CALL(site, (flags_of(*root) & ~MR_EVENT_ROOT) | MR_EVENT_OUTER);
     stream->outer_depth = stream->depth;
     mr_counters_add(&rebuild->counters, MR_RECONSTRUCT_LEARNED, 1);
@@ -79,17 +82,19 @@ enum mr_status mr_reconstruct_learn(struct mr_reconstruct *rebuild,
 }
 
 /* A call tree has ended and the base is not sure: is it now? */
-static void resync(const struct mr_reconstruct *rebuild, struct mr_reconstruct_stream *stream,
-                   uint64_t ns)
+static void resync(const struct mr_reconstruct *rebuild,
+                   struct mr_reconstruct_stream *stream, uint64_t ns)
 {
     stream->unsynced_roots++;
-    if (mr_reconstruct_is_long(rebuild->config, stream->unsynced_ns, ns, stream->unsynced_roots))
+    if (mr_reconstruct_is_long(rebuild->config, stream->unsynced_ns, ns,
+                               stream->unsynced_roots))
         stream->is_unsynced = false;
 }
 
 /* Closes the innermost call. `flags` are added to its own; `site` is its own but for an UNKNOWN one whose exit came. */
-static enum mr_status close_top(struct mr_reconstruct *rebuild, struct mr_reconstruct_stream *stream,
-                                uint64_t ns, uint32_t site, uint16_t flags)
+static enum mr_status close_top(struct mr_reconstruct *rebuild,
+                                struct mr_reconstruct_stream *stream, uint64_t ns,
+                                uint32_t site, uint16_t flags)
 {
     uint16_t own = flags_of(stream->calls[--stream->depth]);
     enum mr_status status = put(rebuild, ns, MR_EVENT_CLOSE, site, own | flags);
@@ -111,8 +116,9 @@ static enum mr_status close_top(struct mr_reconstruct *rebuild, struct mr_recons
 }
 
 /* Closes what is open above `depth`, without exits of their own. */
-static enum mr_status close_above(struct mr_reconstruct *rebuild, struct mr_reconstruct_stream *stream,
-                                  uint32_t depth, uint64_t ns, uint16_t how)
+static enum mr_status close_above(struct mr_reconstruct *rebuild,
+                                  struct mr_reconstruct_stream *stream, uint32_t depth,
+                                  uint64_t ns, uint16_t how)
 {
     enum mr_status status = MR_OK;
 
@@ -122,7 +128,8 @@ static enum mr_status close_above(struct mr_reconstruct *rebuild, struct mr_reco
         uint16_t flags = flags_of(call) & MR_EVENT_UNKNOWN ? MR_EVENT_INCOMPLETE : how;
 
         mr_counters_add(&rebuild->counters,
-                        flags & MR_EVENT_UNWOUND ? MR_RECONSTRUCT_UNWOUND : MR_RECONSTRUCT_INCOMPLETE,
+                        flags & MR_EVENT_UNWOUND ? MR_RECONSTRUCT_UNWOUND
+                                                 : MR_RECONSTRUCT_INCOMPLETE,
                         1);
         status = close_top(rebuild, stream, ns, site_of(call), flags);
     }
@@ -142,8 +149,9 @@ static bool grow(struct mr_reconstruct_stream *stream)
 }
 
 /* Which flags a new innermost call has: outer frame, root or neither. */
-static enum mr_status classify(struct mr_reconstruct *rebuild, struct mr_reconstruct_stream *stream,
-                               uint32_t site, uint16_t *flags)
+static enum mr_status classify(struct mr_reconstruct *rebuild,
+                               struct mr_reconstruct_stream *stream, uint32_t site,
+                               uint16_t *flags)
 {
     bool is_bottom = stream->depth == stream->outer_depth;
     uint32_t start;
@@ -152,7 +160,9 @@ static enum mr_status classify(struct mr_reconstruct *rebuild, struct mr_reconst
     *flags = 0;
     if (!is_bottom && (stream->forced_depth || !mr_outer_has_roots(&rebuild->outer)))
         return MR_OK;
-    known = site == MR_SITE_UNKNOWN ? 0 : mr_outer_flags(&rebuild->outer, stream->scope, site);
+    known = site == MR_SITE_UNKNOWN
+                ? 0
+                : mr_outer_flags(&rebuild->outer, stream->scope, site);
     if (known & MR_OUTER_ROOT) {
         *flags = MR_EVENT_ROOT;
         stream->forced_depth = stream->depth + 1;
@@ -182,8 +192,9 @@ static enum mr_status open_too_deep(struct mr_reconstruct *rebuild,
     return MR_OK;
 }
 
-static enum mr_status open_call(struct mr_reconstruct *rebuild, struct mr_reconstruct_stream *stream,
-                                uint64_t ns, uint32_t site, uint16_t extra)
+static enum mr_status open_call(struct mr_reconstruct *rebuild,
+                                struct mr_reconstruct_stream *stream, uint64_t ns,
+                                uint32_t site, uint16_t extra)
 {
     uint32_t before = stream->depth;
     uint16_t flags;
@@ -207,7 +218,8 @@ static enum mr_status open_call(struct mr_reconstruct *rebuild, struct mr_recons
     return status;
 }
 
-static enum mr_status take_enter(struct mr_reconstruct *rebuild, struct mr_reconstruct_stream *stream,
+static enum mr_status take_enter(struct mr_reconstruct *rebuild,
+                                 struct mr_reconstruct_stream *stream,
                                  const struct mr_event *event)
 {
     enum mr_status status;
@@ -241,7 +253,8 @@ static enum mr_status take_unmatched(struct mr_reconstruct *rebuild,
     return put_count(rebuild, 1, 0);
 }
 
-static enum mr_status take_exit(struct mr_reconstruct *rebuild, struct mr_reconstruct_stream *stream,
+static enum mr_status take_exit(struct mr_reconstruct *rebuild,
+                                struct mr_reconstruct_stream *stream,
                                 const struct mr_event *event)
 {
     enum mr_status status;
@@ -256,12 +269,13 @@ static enum mr_status take_exit(struct mr_reconstruct *rebuild, struct mr_recons
     if (at == NOT_OPEN)
         return take_unmatched(rebuild, stream, event);
     status = close_above(rebuild, stream, at + 1, event->ns, MR_EVENT_UNWOUND);
-    return status == MR_OK ? close_top(rebuild, stream, event->ns, event->site, 0) : status;
+    return status == MR_OK ? close_top(rebuild, stream, event->ns, event->site, 0)
+                           : status;
 }
 
 /* Nobody followed the nesting: nothing above the outer frames is sure. */
-static enum mr_status lose_nesting(struct mr_reconstruct *rebuild, struct mr_reconstruct_stream *stream,
-                                   uint64_t ns)
+static enum mr_status lose_nesting(struct mr_reconstruct *rebuild,
+                                   struct mr_reconstruct_stream *stream, uint64_t ns)
 {
     stream->overflow = 0;
     stream->is_unsynced = true;
@@ -270,8 +284,9 @@ static enum mr_status lose_nesting(struct mr_reconstruct *rebuild, struct mr_rec
     return close_above(rebuild, stream, stream->outer_depth, ns, MR_EVENT_INCOMPLETE);
 }
 
-static enum mr_status pop_lost(struct mr_reconstruct *rebuild, struct mr_reconstruct_stream *stream,
-                               uint64_t ns, uint32_t pops)
+static enum mr_status pop_lost(struct mr_reconstruct *rebuild,
+                               struct mr_reconstruct_stream *stream, uint64_t ns,
+                               uint32_t pops)
 {
     uint32_t deep = stream->overflow < pops ? (uint32_t)stream->overflow : pops;
     uint32_t depth;
@@ -282,10 +297,12 @@ static enum mr_status pop_lost(struct mr_reconstruct *rebuild, struct mr_reconst
     return close_above(rebuild, stream, depth, ns, MR_EVENT_INCOMPLETE);
 }
 
-static enum mr_status push_lost(struct mr_reconstruct *rebuild, struct mr_reconstruct_stream *stream,
-                                uint64_t ns, uint32_t pushes)
+static enum mr_status push_lost(struct mr_reconstruct *rebuild,
+                                struct mr_reconstruct_stream *stream, uint64_t ns,
+                                uint32_t pushes)
 {
-    uint32_t count = pushes < MR_RECONSTRUCT_PUSHES_MAX ? pushes : MR_RECONSTRUCT_PUSHES_MAX;
+    uint32_t count =
+        pushes < MR_RECONSTRUCT_PUSHES_MAX ? pushes : MR_RECONSTRUCT_PUSHES_MAX;
     enum mr_status status = MR_OK;
 
     for (uint32_t i = 0; i < count && status == MR_OK; i++) {
@@ -301,7 +318,8 @@ static enum mr_status push_lost(struct mr_reconstruct *rebuild, struct mr_recons
     return status;
 }
 
-static enum mr_status take_loss(struct mr_reconstruct *rebuild, struct mr_reconstruct_stream *stream,
+static enum mr_status take_loss(struct mr_reconstruct *rebuild,
+                                struct mr_reconstruct_stream *stream,
                                 const struct mr_event *event)
 {
     const struct mr_loss *loss = &rebuild->in->losses[event->site];
@@ -319,7 +337,8 @@ static enum mr_status take_loss(struct mr_reconstruct *rebuild, struct mr_recons
     return status == MR_OK ? push_lost(rebuild, stream, ns, loss->pushes) : status;
 }
 
-static enum mr_status take_status(struct mr_reconstruct *rebuild, struct mr_reconstruct_stream *stream,
+static enum mr_status take_status(struct mr_reconstruct *rebuild,
+                                  struct mr_reconstruct_stream *stream,
                                   const struct mr_event *event)
 {
     const uint64_t failed = MR_CALL(0, MR_EVENT_FAILED);
@@ -332,7 +351,8 @@ static enum mr_status take_status(struct mr_reconstruct *rebuild, struct mr_reco
     return put_count(rebuild, 1, 0);
 }
 
-static enum mr_status take_unwind(struct mr_reconstruct *rebuild, struct mr_reconstruct_stream *stream,
+static enum mr_status take_unwind(struct mr_reconstruct *rebuild,
+                                  struct mr_reconstruct_stream *stream,
                                   const struct mr_event *event)
 {
     uint64_t depth = event->site, open = stream->depth + stream->overflow;
@@ -347,7 +367,8 @@ static enum mr_status take_unwind(struct mr_reconstruct *rebuild, struct mr_reco
     return close_above(rebuild, stream, (uint32_t)depth, event->ns, MR_EVENT_UNWOUND);
 }
 
-static enum mr_status take_end(struct mr_reconstruct *rebuild, struct mr_reconstruct_stream *stream,
+static enum mr_status take_end(struct mr_reconstruct *rebuild,
+                               struct mr_reconstruct_stream *stream,
                                const struct mr_event *event)
 {
     enum mr_status status = break_trace(rebuild, stream, event->ns);

@@ -8,7 +8,8 @@
 
 #define SCOPES_MAX 65536u
 #define GAINS_MAX (UINT32_C(1) << 31)
-#define OPEN_PERIOD_NS MR_SECOND_NS /* how often open traces are told when nothing else is */
+#define OPEN_PERIOD_NS                                                                   \
+    MR_SECOND_NS /* how often open traces are told when nothing else is */
 
 static const char *const counter_names[MR_REDUCE_COUNTERS] = {
     [MR_REDUCE_FORGETS] = "reduce_tables_forgotten",
@@ -19,20 +20,23 @@ static const char *const counter_names[MR_REDUCE_COUNTERS] = {
 
 static bool is_sound(const struct mr_reduce_config *config)
 {
-    return config && config->sites && config->paths_max >= 16 && config->nodes_max >= 16 &&
-           config->node_children_max >= 16 && config->shapes_max > 0 && config->window_s > 0 &&
+    return config && config->sites && config->paths_max >= 16 &&
+           config->nodes_max >= 16 && config->node_children_max >= 16 &&
+           config->shapes_max > 0 && config->window_s > 0 &&
            config->bins_max >= 2 * MR_BINS_COUNT && config->trace_children_max > 0 &&
            config->delta_bytes_max <= MR_BATCH_BYTES_MAX / 2;
 }
 
-static enum mr_status reduce_open(struct mr_filter *filter, const void *config, struct mr_error *error)
+static enum mr_status reduce_open(struct mr_filter *filter, const void *config,
+                                  struct mr_error *error)
 {
     struct mr_reduce *reduce = mr_filter_state(filter);
 
     reduce->filter = filter;
     reduce->config = config;
     if (!is_sound(config))
-        return mr_error_set(error, MR_EUSAGE, "reduce: a limit is missing or out of range");
+        return mr_error_set(error, MR_EUSAGE,
+                            "reduce: a limit is missing or out of range");
     mr_counters_init(&reduce->counters, filter, counter_names, MR_REDUCE_COUNTERS);
     mr_filter_name_counter(filter, MR_REDUCE_SUM_REDUCED, "reduced");
     mr_filter_name_counter(filter, MR_REDUCE_SUM_LOST, "lost");
@@ -40,7 +44,8 @@ static enum mr_status reduce_open(struct mr_filter *filter, const void *config, 
     if (mr_paths_init(&reduce->paths, reduce->config->paths_max) != MR_OK)
         return mr_error_set(error, MR_ENOMEM, "reduce: no memory for the path tree");
     if (mr_nodes_init(&reduce->nodes, reduce->config->sites, reduce->config->exactness,
-                      reduce->config->nodes_max, reduce->config->node_children_max) != MR_OK) {
+                      reduce->config->nodes_max,
+                      reduce->config->node_children_max) != MR_OK) {
         mr_paths_fini(&reduce->paths);
         return mr_error_set(error, MR_ENOMEM, "reduce: no memory for shapes");
     }
@@ -66,26 +71,31 @@ void mr_reduce_enter_window(struct mr_reduce *reduce, uint64_t ns)
 /*
  * The hot loop's step for a call that opens inside a call tree. False: the slow path is to take it.
  */
-static MR_ALWAYS_INLINE bool open_fast(struct mr_reduce *reduce, struct mr_reduce_stream *stream,
+static MR_ALWAYS_INLINE bool open_fast(struct mr_reduce *reduce,
+                                       struct mr_reduce_stream *stream,
                                        const struct mr_event *event)
 {
     uint32_t path;
 
     if (MR_UNLIKELY(stream->depth == stream->capacity))
         return false;
-    path = mr_paths_child(&reduce->paths, stream->frames[stream->depth - 1].path, event->site);
+    path = mr_paths_child(&reduce->paths, stream->frames[stream->depth - 1].path,
+                          event->site);
     if (MR_UNLIKELY(path == MR_PATH_NONE))
         return false;
-    stream->frames[stream->depth++] = (struct mr_open_call){.enter_ns = event->ns,
-                                                        .path = path,
-                                                        .first_child = stream->child_count,
-                                                        .site = event->site};
+    stream->frames[stream->depth++] =
+        (struct mr_open_call){.enter_ns = event->ns,
+                              .path = path,
+                              .first_child = stream->child_count,
+                              .site = event->site};
     return true;
 }
 
 /* Folded only: the innermost call as a node in its parent's list. False, with nothing changed, when there is no room. */
-static MR_ALWAYS_INLINE bool collect_fast(struct mr_reduce *reduce, struct mr_reduce_stream *stream,
-                                          const struct mr_open_call *frame, struct mr_path *path)
+static MR_ALWAYS_INLINE bool collect_fast(struct mr_reduce *reduce,
+                                          struct mr_reduce_stream *stream,
+                                          const struct mr_open_call *frame,
+                                          struct mr_path *path)
 {
     uint64_t *list = stream->children + frame->first_child;
     uint32_t count = stream->child_count - frame->first_child, number = path->last_node;
@@ -96,7 +106,8 @@ static MR_ALWAYS_INLINE bool collect_fast(struct mr_reduce *reduce, struct mr_re
                     frame->first_child - stream->frames[trace->frame].first_child >=
                         reduce->config->trace_children_max))
         return false;
-    if (MR_UNLIKELY(!mr_node_is(&reduce->nodes, number, hash, frame->site, list, count))) {
+    if (MR_UNLIKELY(
+            !mr_node_is(&reduce->nodes, number, hash, frame->site, list, count))) {
         number = mr_nodes_intern_hashed(&reduce->nodes, hash, frame->site, list, count);
         if (number == MR_NODE_NONE)
             return false;
@@ -113,7 +124,8 @@ static MR_ALWAYS_INLINE bool collect_fast(struct mr_reduce *reduce, struct mr_re
 }
 
 /* A call inside a call tree that ends ok. False, with nothing changed, when the slow path is to take it. */
-static MR_ALWAYS_INLINE bool close_fast(struct mr_reduce *reduce, struct mr_reduce_stream *stream,
+static MR_ALWAYS_INLINE bool close_fast(struct mr_reduce *reduce,
+                                        struct mr_reduce_stream *stream,
                                         const struct mr_event *event)
 {
     struct mr_open_call *frame = &stream->frames[stream->depth - 1];
@@ -121,7 +133,8 @@ static MR_ALWAYS_INLINE bool close_fast(struct mr_reduce *reduce, struct mr_redu
     uint64_t total = event->ns - frame->enter_ns, self = total - frame->child_ns;
     uint32_t bin = total ? mr_reduce_bin(reduce, total) : 0;
 
-    if (MR_UNLIKELY(path->window != reduce->window || (total && !mr_bins_has(&path->bins, bin))))
+    if (MR_UNLIKELY(path->window != reduce->window ||
+                    (total && !mr_bins_has(&path->bins, bin))))
         return false;
     if (stream->is_collecting && !collect_fast(reduce, stream, frame, path))
         return false;
@@ -157,7 +170,8 @@ static uint32_t run(struct mr_reduce *reduce, struct mr_reduce_stream *stream,
                 break;
             continue;
         }
-        if (MR_UNLIKELY(event->kind != MR_EVENT_CLOSE || !mr_reduce_in_window(reduce, event->ns)))
+        if (MR_UNLIKELY(event->kind != MR_EVENT_CLOSE ||
+                        !mr_reduce_in_window(reduce, event->ns)))
             break;
         if (!close_fast(reduce, stream, event))
             break;
@@ -171,7 +185,8 @@ static uint32_t run(struct mr_reduce *reduce, struct mr_reduce_stream *stream,
 
 static enum mr_status scope_of(struct mr_reduce *reduce, struct mr_id id, uint32_t *scope)
 {
-    enum mr_status status = mr_table_find_or_add(&reduce->scope_ids, id, reduce->scope_count, scope);
+    enum mr_status status =
+        mr_table_find_or_add(&reduce->scope_ids, id, reduce->scope_count, scope);
     struct mr_scope *grown;
 
     if (status != MR_OK || *scope < reduce->scope_count)
@@ -277,7 +292,8 @@ static enum mr_status reduce_process(struct mr_filter *filter, struct mr_batch *
         mr_batch_free(batch);
         return status;
     case MR_BATCH_END:
-        mr_store_release(&batch->source->is_done, true); /* [D] pairs with [W] in source.h */
+        mr_store_release(&batch->source->is_done,
+                         true); /* [D] pairs with [W] in source.h */
         mr_batch_free(batch);
         return MR_OK;
     case MR_BATCH_FRAME:
@@ -304,8 +320,9 @@ static enum mr_status reduce_tick(struct mr_filter *filter, uint64_t now_ns)
         ((has_gained(reduce) && since >= reduce->config->delta_period_ns) ||
          (reduce->had_open && since >= OPEN_PERIOD_NS)))
         status = mr_reduce_flush(reduce);
-    return status == MR_OK ? mr_counters_tick(&reduce->counters, reduce->config->level, now_ns)
-                           : status;
+    return status == MR_OK
+               ? mr_counters_tick(&reduce->counters, reduce->config->level, now_ns)
+               : status;
 }
 
 static enum mr_status reduce_drain(struct mr_filter *filter)
@@ -313,7 +330,8 @@ static enum mr_status reduce_drain(struct mr_filter *filter)
     struct mr_reduce *reduce = mr_filter_state(filter);
     enum mr_status status = has_gained(reduce) ? mr_reduce_flush(reduce) : MR_OK;
 
-    return status == MR_OK ? mr_counters_emit(&reduce->counters, reduce->config->level) : status;
+    return status == MR_OK ? mr_counters_emit(&reduce->counters, reduce->config->level)
+                           : status;
 }
 
 static void reduce_close(struct mr_filter *filter)

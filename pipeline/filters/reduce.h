@@ -26,16 +26,17 @@
 #include "pipeline/sites.h"
 
 struct mr_reduce_config {
-    const struct mr_sites *sites;   /* of the lane; borrowed */
-    uint32_t level;                 /* of this worker */
+    const struct mr_sites *sites; /* of the lane; borrowed */
+    uint32_t level;               /* of this worker */
     enum mr_exactness exactness;
     uint64_t delta_period_ns;
-    uint32_t delta_bytes_max;       /* of one DELTA payload; a few kilobytes more for its last row */
+    uint32_t
+        delta_bytes_max; /* of one DELTA payload; a few kilobytes more for its last row */
     uint32_t paths_max, nodes_max, shapes_max;
-    uint32_t node_children_max;     /* entries of all stored child lists */
-    uint32_t trace_children_max;    /* child entries of the open calls of one trace */
-    uint32_t bins_max;              /* histogram counts (4 bytes each) per delta */
-    uint32_t window_s;              /* width of a window */
+    uint32_t node_children_max;  /* entries of all stored child lists */
+    uint32_t trace_children_max; /* child entries of the open calls of one trace */
+    uint32_t bins_max;           /* histogram counts (4 bytes each) per delta */
+    uint32_t window_s;           /* width of a window */
 };
 #define MR_REDUCE_DELTA_PERIOD_DEFAULT (100 * MR_MILLISECOND_NS)
 #define MR_REDUCE_DELTA_BYTES_DEFAULT (1u << 20)
@@ -45,16 +46,16 @@ struct mr_reduce_config {
 #define MR_REDUCE_SHAPES_DEFAULT (1u << 16)        /* 8 MiB */
 #define MR_REDUCE_TRACE_CHILDREN_DEFAULT 65536u
 #define MR_REDUCE_BINS_DEFAULT (1u << 23) /* 32 MiB */
-#define MR_REDUCE_CONFIG_DEFAULT                                                            \
-    ((struct mr_reduce_config){.exactness = MR_EXACTNESS_FOLDED,                            \
-                               .delta_period_ns = MR_REDUCE_DELTA_PERIOD_DEFAULT,           \
-                               .delta_bytes_max = MR_REDUCE_DELTA_BYTES_DEFAULT,            \
-                               .paths_max = MR_REDUCE_PATHS_DEFAULT,                        \
-                               .nodes_max = MR_REDUCE_NODES_DEFAULT,                        \
-                               .shapes_max = MR_REDUCE_SHAPES_DEFAULT,                      \
-                               .node_children_max = MR_REDUCE_NODE_CHILDREN_DEFAULT,        \
-                               .trace_children_max = MR_REDUCE_TRACE_CHILDREN_DEFAULT,      \
-                               .bins_max = MR_REDUCE_BINS_DEFAULT,                          \
+#define MR_REDUCE_CONFIG_DEFAULT                                                         \
+    ((struct mr_reduce_config){.exactness = MR_EXACTNESS_FOLDED,                         \
+                               .delta_period_ns = MR_REDUCE_DELTA_PERIOD_DEFAULT,        \
+                               .delta_bytes_max = MR_REDUCE_DELTA_BYTES_DEFAULT,         \
+                               .paths_max = MR_REDUCE_PATHS_DEFAULT,                     \
+                               .nodes_max = MR_REDUCE_NODES_DEFAULT,                     \
+                               .shapes_max = MR_REDUCE_SHAPES_DEFAULT,                   \
+                               .node_children_max = MR_REDUCE_NODE_CHILDREN_DEFAULT,     \
+                               .trace_children_max = MR_REDUCE_TRACE_CHILDREN_DEFAULT,   \
+                               .bins_max = MR_REDUCE_BINS_DEFAULT,                       \
                                .window_s = 1})
 
 extern const struct mr_filter_kind mr_reduce_filter;

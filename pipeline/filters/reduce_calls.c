@@ -12,7 +12,8 @@ enum mr_status mr_reduce_prepare(struct mr_reduce *reduce, uint32_t path, uint32
 
     MR_ASSERT(path != MR_PATH_NONE);
     if (node->window != 0 && node->window != reduce->window) {
-        status = mr_reduce_path_row(reduce, path); /* what it gained in the other window */
+        status =
+            mr_reduce_path_row(reduce, path); /* what it gained in the other window */
         if (status != MR_OK)
             return status;
         mr_paths_end(&reduce->paths, path);
@@ -30,7 +31,8 @@ enum mr_status mr_reduce_prepare(struct mr_reduce *reduce, uint32_t path, uint32
     return mr_bins_grow(&node->bins, &reduce->bins, bin) ? MR_OK : MR_ENOMEM;
 }
 
-static uint32_t base_of(struct mr_reduce *reduce, struct mr_reduce_stream *stream, uint32_t flags)
+static uint32_t base_of(struct mr_reduce *reduce, struct mr_reduce_stream *stream,
+                        uint32_t flags)
 {
     uint32_t *base = flags & MR_PATH_OUTER ? &stream->outer_base : &stream->base;
 
@@ -40,18 +42,20 @@ static uint32_t base_of(struct mr_reduce *reduce, struct mr_reduce_stream *strea
 }
 
 /* The path of a call with `depth` calls below it on the stack. */
-static uint32_t find_path(struct mr_reduce *reduce, struct mr_reduce_stream *stream, uint32_t depth,
-                          uint32_t flags, uint32_t site)
+static uint32_t find_path(struct mr_reduce *reduce, struct mr_reduce_stream *stream,
+                          uint32_t depth, uint32_t flags, uint32_t site)
 {
     if (flags & MR_EVENT_ROOT)
         return mr_paths_root(&reduce->paths, base_of(reduce, stream, 0), site);
     if (depth == 0) /* only an outer frame or a root is at the bottom */
-        return mr_paths_find(&reduce->paths, base_of(reduce, stream, MR_PATH_OUTER), site, 0);
+        return mr_paths_find(&reduce->paths, base_of(reduce, stream, MR_PATH_OUTER), site,
+                             0);
     return mr_paths_child(&reduce->paths, stream->frames[depth - 1].path, site);
 }
 
 static enum mr_status get_path(struct mr_reduce *reduce, struct mr_reduce_stream *stream,
-                               uint32_t depth, uint32_t flags, uint32_t site, uint32_t *path)
+                               uint32_t depth, uint32_t flags, uint32_t site,
+                               uint32_t *path)
 {
     uint32_t gained = reduce->paths.count - reduce->paths_kept;
     enum mr_status status;
@@ -83,15 +87,16 @@ static enum mr_status open_call(struct mr_reduce *reduce, struct mr_reduce_strea
                                 const struct mr_event *event)
 {
     struct mr_open_call frame = {.enter_ns = event->ns,
-                             .first_child = stream->child_count,
-                             .flags = event->flags,
-                             .site = event->site};
+                                 .first_child = stream->child_count,
+                                 .flags = event->flags,
+                                 .site = event->site};
     enum mr_status status;
 
     MR_ASSERT(stream->depth > 0 || (event->flags & (MR_EVENT_ROOT | MR_EVENT_OUTER)));
     if (stream->depth == stream->capacity && !grow(stream))
         return MR_ENOMEM;
-    status = get_path(reduce, stream, stream->depth, event->flags, event->site, &frame.path);
+    status =
+        get_path(reduce, stream, stream->depth, event->flags, event->site, &frame.path);
     if (status != MR_OK)
         return status;
     stream->frames[stream->depth++] = frame;
@@ -138,8 +143,8 @@ static enum mr_status count_timed(struct mr_reduce *reduce, uint32_t path, uint6
 }
 
 /* The events of a call that ends: its enter, unless a loss took it, and its exit, if there was one. */
-static void account(struct mr_reduce *reduce, struct mr_reduce_stream *stream, bool has_path,
-                    uint16_t flags)
+static void account(struct mr_reduce *reduce, struct mr_reduce_stream *stream,
+                    bool has_path, uint16_t flags)
 {
     uint64_t exits = !(flags & (MR_EVENT_INCOMPLETE | MR_EVENT_UNWOUND));
     uint64_t events = exits + !(flags & MR_EVENT_UNKNOWN);
@@ -154,8 +159,9 @@ static void account(struct mr_reduce *reduce, struct mr_reduce_stream *stream, b
     stream->lost_sum += events;
 }
 
-static enum mr_status count_call(struct mr_reduce *reduce, struct mr_reduce_stream *stream,
-                                 uint32_t path, const struct mr_event *event)
+static enum mr_status count_call(struct mr_reduce *reduce,
+                                 struct mr_reduce_stream *stream, uint32_t path,
+                                 const struct mr_event *event)
 {
     const struct mr_open_call *frame = &stream->frames[stream->depth - 1];
     uint64_t total = event->ns - frame->enter_ns;
@@ -177,7 +183,8 @@ static enum mr_status count_call(struct mr_reduce *reduce, struct mr_reduce_stre
 static bool push_child(struct mr_reduce_stream *stream, uint64_t child)
 {
     if (stream->child_count == stream->child_capacity) {
-        uint32_t capacity = stream->child_capacity ? 2 * stream->child_capacity : CAPACITY_FIRST;
+        uint32_t capacity =
+            stream->child_capacity ? 2 * stream->child_capacity : CAPACITY_FIRST;
         uint64_t *grown = realloc(stream->children, capacity * sizeof(*grown));
 
         if (!grown)
@@ -190,20 +197,24 @@ static bool push_child(struct mr_reduce_stream *stream, uint64_t child)
 }
 
 /* Whether a set has the node among its last SEARCH_MAX; longer ones are made unique when they are interned. */
-static bool has_child(const struct mr_reduce_stream *stream, uint32_t first, uint32_t node)
+static bool has_child(const struct mr_reduce_stream *stream, uint32_t first,
+                      uint32_t node)
 {
-    for (uint32_t i = stream->child_count; i > first && stream->child_count - i < SEARCH_MAX; i--)
+    for (uint32_t i = stream->child_count;
+         i > first && stream->child_count - i < SEARCH_MAX; i--)
         if (mr_child_node(stream->children[i - 1]) == node)
             return true;
     return false;
 }
 
 /* Adds a child to the innermost call's list. False without memory. */
-static bool add_child(const struct mr_reduce *reduce, struct mr_reduce_stream *stream, uint32_t node)
+static bool add_child(const struct mr_reduce *reduce, struct mr_reduce_stream *stream,
+                      uint32_t node)
 {
     struct mr_trace *trace = &stream->traces[stream->trace_count - 1];
     uint32_t first = stream->frames[stream->depth - 1].first_child;
-    uint64_t *last = stream->child_count > first ? &stream->children[stream->child_count - 1] : NULL;
+    uint64_t *last =
+        stream->child_count > first ? &stream->children[stream->child_count - 1] : NULL;
 
     switch (reduce->config->exactness) {
     case MR_EXACTNESS_FOLDED:
@@ -223,7 +234,8 @@ static bool add_child(const struct mr_reduce *reduce, struct mr_reduce_stream *s
     return false;
 }
 
-enum mr_status mr_reduce_collect(struct mr_reduce *reduce, struct mr_reduce_stream *stream)
+enum mr_status mr_reduce_collect(struct mr_reduce *reduce,
+                                 struct mr_reduce_stream *stream)
 {
     const struct mr_trace *trace = &stream->traces[stream->trace_count - 1];
     uint32_t node, limit = reduce->config->trace_children_max;
@@ -255,7 +267,8 @@ static enum mr_status true_path(struct mr_reduce *reduce, struct mr_reduce_strea
     return get_path(reduce, stream, stream->depth - 1, event->flags, event->site, path);
 }
 
-static enum mr_status close_call(struct mr_reduce *reduce, struct mr_reduce_stream *stream,
+static enum mr_status close_call(struct mr_reduce *reduce,
+                                 struct mr_reduce_stream *stream,
                                  const struct mr_event *event)
 {
     uint32_t path;
@@ -289,14 +302,16 @@ static enum mr_status learn(struct mr_reduce *reduce, struct mr_reduce_stream *s
 
     MR_ASSERT(stream->depth > 0 && stream->trace_count == 1);
     MR_ASSERT(stream->traces[0].frame == stream->depth - 1);
-    status = get_path(reduce, stream, stream->depth - 1, MR_EVENT_OUTER, frame->site, &path);
+    status =
+        get_path(reduce, stream, stream->depth - 1, MR_EVENT_OUTER, frame->site, &path);
     mr_reduce_drop_trace(stream);
     frame->path = path;
     frame->flags = MR_EVENT_OUTER;
     return status;
 }
 
-static enum mr_status count_events(struct mr_reduce_stream *stream, const struct mr_event *event)
+static enum mr_status count_events(struct mr_reduce_stream *stream,
+                                   const struct mr_event *event)
 {
     uint64_t events = event->ns;
 

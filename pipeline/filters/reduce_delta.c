@@ -64,7 +64,8 @@ static uint32_t site_number(struct mr_reduce *reduce, uint32_t site)
 
     if (entry->payload != reduce->payload) {
         entry->payload = reduce->payload;
-        entry->index = mr_delta_site(&reduce->writer, mr_sites_at(reduce->config->sites, site)->id);
+        entry->index =
+            mr_delta_site(&reduce->writer, mr_sites_at(reduce->config->sites, site)->id);
     }
     return entry->index;
 }
@@ -96,12 +97,14 @@ static void write_path(struct mr_reduce *reduce, struct mr_path *node)
 }
 
 /* Makes the path, and those above it, known in the payload. */
-static enum mr_status path_number(struct mr_reduce *reduce, uint32_t path, uint32_t *number)
+static enum mr_status path_number(struct mr_reduce *reduce, uint32_t path,
+                                  uint32_t *number)
 {
     struct mr_path *nodes = reduce->paths.nodes;
 
     reduce->chain.count = 0;
-    for (uint32_t at = path; nodes[at].payload != reduce->payload && !(nodes[at].flags & MR_PATH_BASE);
+    for (uint32_t at = path;
+         nodes[at].payload != reduce->payload && !(nodes[at].flags & MR_PATH_BASE);
          at = nodes[at].parent) {
         MR_ASSERT(at != MR_PATH_NONE);
         if (!mr_list_push(&reduce->chain, at) || !has_site_index(reduce, nodes[at].site))
@@ -117,7 +120,8 @@ enum mr_status mr_reduce_path_row(struct mr_reduce *reduce, uint32_t path)
 {
     const struct mr_path *node = &reduce->paths.nodes[path];
     bool is_timed = node->ok + node->failed > 0;
-    struct mr_path_stats stats = {.ok = node->ok, .failed = node->failed, .incomplete = node->incomplete};
+    struct mr_path_stats stats = {
+        .ok = node->ok, .failed = node->failed, .incomplete = node->incomplete};
     enum mr_status status = make_room(reduce);
     uint32_t number;
 
@@ -126,7 +130,8 @@ enum mr_status mr_reduce_path_row(struct mr_reduce *reduce, uint32_t path)
     if (status != MR_OK)
         return status;
     if (is_timed) {
-        stats.total = (struct mr_times){node->total_sum, node->total_min, node->total_max};
+        stats.total =
+            (struct mr_times){node->total_sum, node->total_min, node->total_max};
         stats.self = (struct mr_times){node->self_sum, node->self_min, node->self_max};
     }
     mr_histogram_clear(&reduce->histogram);
@@ -134,7 +139,8 @@ enum mr_status mr_reduce_path_row(struct mr_reduce *reduce, uint32_t path)
     if (status != MR_OK)
         return status;
     stats.histogram = reduce->histogram;
-    mr_delta_path_stat(&reduce->writer, number, (uint64_t)node->window * reduce->config->window_s, &stats);
+    mr_delta_path_stat(&reduce->writer, number,
+                       (uint64_t)node->window * reduce->config->window_s, &stats);
     return mr_delta_status(&reduce->writer);
 }
 
@@ -187,8 +193,9 @@ static enum mr_status shape_number(struct mr_reduce *reduce, struct mr_shape *sh
     shape->payload = reduce->payload;
     shape->index = mr_delta_shape(
         &reduce->writer,
-        scope_number(reduce, reduce->paths.nodes[reduce->paths.nodes[shape->root].parent].site), path,
-        reduce->nodes.items[shape->node].id);
+        scope_number(reduce,
+                     reduce->paths.nodes[reduce->paths.nodes[shape->root].parent].site),
+        path, reduce->nodes.items[shape->node].id);
     return MR_OK;
 }
 
@@ -227,7 +234,8 @@ enum mr_status mr_reduce_entry_row(struct mr_reduce *reduce, struct mr_entry *en
         status = path_number(reduce, entry->path, &number);
     if (status != MR_OK)
         return status;
-    mr_delta_entry_stat(&reduce->writer, number, (uint64_t)entry->window * reduce->config->window_s,
+    mr_delta_entry_stat(&reduce->writer, number,
+                        (uint64_t)entry->window * reduce->config->window_s,
                         &entry->stats);
     entry->window = 0;
     return mr_delta_status(&reduce->writer);
@@ -254,7 +262,8 @@ static enum mr_status flush_shapes(struct mr_reduce *reduce)
 {
     for (uint32_t i = 0; i < reduce->touched_shapes.count; i++) {
         struct mr_shape *shape = &reduce->shapes[reduce->touched_shapes.items[i]];
-        enum mr_status status = shape->window ? mr_reduce_shape_row(reduce, shape) : MR_OK;
+        enum mr_status status =
+            shape->window ? mr_reduce_shape_row(reduce, shape) : MR_OK;
 
         if (status != MR_OK)
             return status;
@@ -268,7 +277,8 @@ static enum mr_status flush_entries(struct mr_reduce *reduce)
 {
     for (uint32_t i = 0; i < reduce->touched_entries.count; i++) {
         struct mr_entry *entry = &reduce->entries[reduce->touched_entries.items[i]];
-        enum mr_status status = entry->window ? mr_reduce_entry_row(reduce, entry) : MR_OK;
+        enum mr_status status =
+            entry->window ? mr_reduce_entry_row(reduce, entry) : MR_OK;
 
         if (status != MR_OK)
             return status;
@@ -280,7 +290,8 @@ static enum mr_status flush_entries(struct mr_reduce *reduce)
 
 static uint32_t source_number(struct mr_reduce *reduce, struct mr_id source)
 {
-    if (reduce->told_source_payload != reduce->payload || !mr_id_equal(reduce->told_source, source)) {
+    if (reduce->told_source_payload != reduce->payload ||
+        !mr_id_equal(reduce->told_source, source)) {
         reduce->told_source = source;
         reduce->told_source_payload = reduce->payload;
         reduce->told_source_index = mr_delta_source(&reduce->writer, source);
@@ -288,7 +299,8 @@ static uint32_t source_number(struct mr_reduce *reduce, struct mr_id source)
     return reduce->told_source_index;
 }
 
-static enum mr_status ledger_row(struct mr_reduce *reduce, struct mr_reduce_stream *stream)
+static enum mr_status ledger_row(struct mr_reduce *reduce,
+                                 struct mr_reduce_stream *stream)
 {
     int64_t held = (int64_t)(stream->last - stream->reduced - stream->lost_sum);
     struct mr_ledger_entry entry = {.last = stream->base_event + stream->last,
@@ -307,7 +319,8 @@ static enum mr_status ledger_row(struct mr_reduce *reduce, struct mr_reduce_stre
     mr_filter_count(reduce->filter, MR_REDUCE_SUM_HELD, (uint64_t)entry.held);
     stream->told_reduced = stream->reduced;
     stream->told_held = held;
-    mr_delta_ledger(&reduce->writer, source_number(reduce, stream->source), stream->id, &entry);
+    mr_delta_ledger(&reduce->writer, source_number(reduce, stream->source), stream->id,
+                    &entry);
     return mr_delta_status(&reduce->writer);
 }
 
@@ -328,7 +341,8 @@ static enum mr_status flush_ledger(struct mr_reduce *reduce)
 }
 
 /* Adds the open trees of a stream to their entry points. */
-static enum mr_status gather_open(struct mr_reduce *reduce, const struct mr_reduce_stream *stream)
+static enum mr_status gather_open(struct mr_reduce *reduce,
+                                  const struct mr_reduce_stream *stream)
 {
     for (uint32_t i = 0; i < stream->trace_count; i++) {
         const struct mr_open_call *frame = &stream->frames[stream->traces[i].frame];
@@ -354,8 +368,8 @@ static enum mr_status flush_open(struct mr_reduce *reduce)
     enum mr_status status = MR_OK;
 
     reduce->walk.count = 0;
-    for (const struct mr_reduce_stream *stream = reduce->streams; stream && status == MR_OK;
-         stream = stream->next)
+    for (const struct mr_reduce_stream *stream = reduce->streams;
+         stream && status == MR_OK; stream = stream->next)
         status = gather_open(reduce, stream);
     reduce->had_open = reduce->walk.count > 0;
     for (uint32_t i = 0; i < reduce->walk.count && status == MR_OK; i++) {

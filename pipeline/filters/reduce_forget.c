@@ -25,7 +25,8 @@ static bool forget_paths(struct mr_reduce *reduce)
 
     if (!map)
         return false;
-    for (const struct mr_reduce_stream *stream = reduce->streams; stream; stream = stream->next) {
+    for (const struct mr_reduce_stream *stream = reduce->streams; stream;
+         stream = stream->next) {
         mr_paths_keep(&reduce->paths, stream->base);
         mr_paths_keep(&reduce->paths, stream->outer_base);
         for (uint32_t i = stream->depth; i-- > 0;)
@@ -50,7 +51,8 @@ static bool forget_nodes(struct mr_reduce *reduce)
 
     if (!map)
         return false;
-    for (const struct mr_reduce_stream *stream = reduce->streams; stream; stream = stream->next)
+    for (const struct mr_reduce_stream *stream = reduce->streams; stream;
+         stream = stream->next)
         for (uint32_t i = 0; i < stream->child_count; i++)
             mr_nodes_keep(&reduce->nodes, mr_child_node(stream->children[i]));
     mr_nodes_forget(&reduce->nodes, map);
@@ -58,7 +60,8 @@ static bool forget_nodes(struct mr_reduce *reduce)
         for (uint32_t i = 0; i < stream->child_count; i++) {
             uint64_t child = stream->children[i];
 
-            stream->children[i] = mr_child_repeat(child) << 32 | map[mr_child_node(child)];
+            stream->children[i] =
+                mr_child_repeat(child) << 32 | map[mr_child_node(child)];
         }
     free(map);
     return true;
@@ -67,7 +70,8 @@ static bool forget_nodes(struct mr_reduce *reduce)
 /* All open trees go on in the paths alone. */
 static void give_shapes_up(struct mr_reduce *reduce)
 {
-    for (struct mr_reduce_stream *stream = reduce->streams; stream; stream = stream->next) {
+    for (struct mr_reduce_stream *stream = reduce->streams; stream;
+         stream = stream->next) {
         if (stream->trace_count == 0)
             continue;
         for (uint32_t i = 0; i < stream->trace_count; i++) {
@@ -95,7 +99,8 @@ enum mr_status mr_reduce_forget(struct mr_reduce *reduce)
                ((size_t)reduce->shape_mask + 1) * sizeof(*reduce->shape_slots));
     if (!forget_paths(reduce) || !forget_nodes(reduce))
         return MR_ENOMEM;
-    if (is_crowded(nodes->count, nodes->limit) || is_crowded(nodes->child_count, nodes->child_limit)) {
+    if (is_crowded(nodes->count, nodes->limit) ||
+        is_crowded(nodes->child_count, nodes->child_limit)) {
         give_shapes_up(reduce);
         if (!forget_nodes(reduce))
             return MR_ENOMEM;

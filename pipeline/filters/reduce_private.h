@@ -23,9 +23,9 @@
 #include "pipeline/source.h"
 
 enum mr_reduce_counter {
-    MR_REDUCE_FORGETS,       /* times the tables were emptied because one was full */
-    MR_REDUCE_EARLY,         /* deltas sent early for that, or for a full histogram pool */
-    MR_REDUCE_NO_PATH,       /* calls that found no path */
+    MR_REDUCE_FORGETS, /* times the tables were emptied because one was full */
+    MR_REDUCE_EARLY,   /* deltas sent early for that, or for a full histogram pool */
+    MR_REDUCE_NO_PATH, /* calls that found no path */
     MR_REDUCE_TRACES_TOO_BIG, /* traces past a limit: paths only */
     MR_REDUCE_COUNTERS
 };
@@ -37,8 +37,8 @@ enum mr_reduce_sum {
     MR_REDUCE_SUM_HELD, /* goes up and down */
 };
 
-#define MR_REDUCE_SMALL 4096u     /* ns: totals below have their bin in a table */
-#define MR_REDUCE_TRACES_OPEN 2   /* a call tree, and that of a forced root in it */
+#define MR_REDUCE_SMALL 4096u   /* ns: totals below have their bin in a table */
+#define MR_REDUCE_TRACES_OPEN 2 /* a call tree, and that of a forced root in it */
 
 /* One open call. */
 struct mr_open_call {
@@ -51,20 +51,20 @@ struct mr_open_call {
 
 /* One open call tree. */
 struct mr_trace {
-    uint64_t closed;     /* the stream's count of closed calls when it began */
-    uint64_t elsewhere;  /* calls since then that belong to another tree */
-    uint32_t frame;      /* of its root */
-    bool is_broken;      /* a loss hit it: no shape */
-    bool is_over;        /* past a limit: no shape */
+    uint64_t closed;    /* the stream's count of closed calls when it began */
+    uint64_t elsewhere; /* calls since then that belong to another tree */
+    uint32_t frame;     /* of its root */
+    bool is_broken;     /* a loss hit it: no shape */
+    bool is_over;       /* past a limit: no shape */
     bool is_folded;
 };
 
 struct mr_reduce_stream {
-    struct mr_stream *stream;                /* NULL once it has ended */
+    struct mr_stream *stream; /* NULL once it has ended */
     struct mr_id source;
     uint32_t id;
-    struct mr_reduce_stream *next, **at;     /* list of all */
-    struct mr_reduce_stream *next_dirty;     /* list of those whose ledger changed */
+    struct mr_reduce_stream *next, **at; /* list of all */
+    struct mr_reduce_stream *next_dirty; /* list of those whose ledger changed */
     bool is_dirty;
     struct mr_open_call *frames;
     uint32_t depth, capacity;
@@ -140,7 +140,8 @@ struct mr_reduce {
     uint64_t window_start_ns;
     uint32_t window;
     uint64_t window_ns;
-    uint64_t gains; /* calls counted since the last delta: keeps 32-bit counts from wrapping */
+    uint64_t
+        gains; /* calls counted since the last delta: keeps 32-bit counts from wrapping */
     uint32_t paths_kept, nodes_kept; /* by the last forget */
     /* What is being written. */
     struct mr_batch *batch;
@@ -153,10 +154,11 @@ struct mr_reduce {
     struct mr_list chain; /* paths to be told */
     struct mr_buffer children;
     struct mr_histogram histogram;
-    struct mr_id told_source; /* the source whose number in this payload is told_source_index */
+    struct mr_id
+        told_source; /* the source whose number in this payload is told_source_index */
     uint32_t told_source_index, told_source_payload;
-    uint64_t told_ns; /* CLOCK_MONOTONIC of the last delta */
-    bool had_open;    /* the last delta told of open traces */
+    uint64_t told_ns;                /* CLOCK_MONOTONIC of the last delta */
+    bool had_open;                   /* the last delta told of open traces */
     uint16_t small[MR_REDUCE_SMALL]; /* bin of a total */
 };
 
@@ -176,14 +178,16 @@ static inline bool mr_list_push(struct mr_list *list, uint32_t item)
 }
 
 /* Bin of a total of at least 1 ns. */
-static MR_ALWAYS_INLINE uint32_t mr_reduce_bin(const struct mr_reduce *reduce, uint64_t ns)
+static MR_ALWAYS_INLINE uint32_t mr_reduce_bin(const struct mr_reduce *reduce,
+                                               uint64_t ns)
 {
     if (MR_LIKELY(ns < MR_REDUCE_SMALL))
         return reduce->small[ns];
     return (uint32_t)(mr_histogram_index5(ns) + 1);
 }
 
-static MR_ALWAYS_INLINE bool mr_reduce_in_window(const struct mr_reduce *reduce, uint64_t ns)
+static MR_ALWAYS_INLINE bool mr_reduce_in_window(const struct mr_reduce *reduce,
+                                                 uint64_t ns)
 {
     return ns - reduce->window_start_ns < reduce->window_ns;
 }
@@ -202,12 +206,14 @@ enum mr_status mr_reduce_prepare(struct mr_reduce *reduce, uint32_t path, uint32
  * The innermost call has been counted: its children become a node, which joins its parent's list. Where there is no room
  * even after forgetting, the tree stops collecting. Then the call is off the stack.
  */
-enum mr_status mr_reduce_collect(struct mr_reduce *reduce, struct mr_reduce_stream *stream);
+enum mr_status mr_reduce_collect(struct mr_reduce *reduce,
+                                 struct mr_reduce_stream *stream);
 
 /* reduce_trace.c */
 /* The innermost call, a root, has been counted on `path`: counts its trace. The call stays on the stack. */
-enum mr_status mr_reduce_end_trace(struct mr_reduce *reduce, struct mr_reduce_stream *stream,
-                                   uint32_t path, const struct mr_event *close);
+enum mr_status mr_reduce_end_trace(struct mr_reduce *reduce,
+                                   struct mr_reduce_stream *stream, uint32_t path,
+                                   const struct mr_event *close);
 void mr_reduce_begin_trace(struct mr_reduce_stream *stream);
 /* Takes the innermost tree off without counting it. */
 void mr_reduce_drop_trace(struct mr_reduce_stream *stream);
@@ -218,13 +224,15 @@ void mr_reduce_stop_collecting(struct mr_reduce *reduce, struct mr_reduce_stream
 /* The entry point of a root's path, made when new; NULL without memory. */
 struct mr_entry *mr_reduce_entry(struct mr_reduce *reduce, uint32_t path);
 /* The node of the innermost call; MR_NODE_NONE when there is no room even after forgetting. */
-enum mr_status mr_reduce_node(struct mr_reduce *reduce, struct mr_reduce_stream *stream, uint32_t *node);
+enum mr_status mr_reduce_node(struct mr_reduce *reduce, struct mr_reduce_stream *stream,
+                              uint32_t *node);
 
 /* reduce_delta.c */
 enum mr_status mr_reduce_path_row(struct mr_reduce *reduce, uint32_t path);
 enum mr_status mr_reduce_shape_row(struct mr_reduce *reduce, struct mr_shape *shape);
 enum mr_status mr_reduce_entry_row(struct mr_reduce *reduce, struct mr_entry *entry);
-static inline void mr_reduce_mark_dirty(struct mr_reduce *reduce, struct mr_reduce_stream *stream)
+static inline void mr_reduce_mark_dirty(struct mr_reduce *reduce,
+                                        struct mr_reduce_stream *stream)
 {
     if (stream->is_dirty)
         return;

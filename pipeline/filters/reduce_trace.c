@@ -8,7 +8,8 @@ static void update_collecting(struct mr_reduce_stream *stream)
 {
     const struct mr_trace *trace = &stream->traces[stream->trace_count - 1];
 
-    stream->is_collecting = stream->trace_count > 0 && !trace->is_broken && !trace->is_over;
+    stream->is_collecting =
+        stream->trace_count > 0 && !trace->is_broken && !trace->is_over;
 }
 
 void mr_reduce_begin_trace(struct mr_reduce_stream *stream)
@@ -22,7 +23,8 @@ void mr_reduce_begin_trace(struct mr_reduce_stream *stream)
 void mr_reduce_drop_trace(struct mr_reduce_stream *stream)
 {
     MR_ASSERT(stream->trace_count > 0);
-    stream->child_count = stream->frames[stream->traces[--stream->trace_count].frame].first_child;
+    stream->child_count =
+        stream->frames[stream->traces[--stream->trace_count].frame].first_child;
     if (stream->trace_count == 0)
         stream->is_collecting = false;
     else
@@ -50,19 +52,22 @@ void mr_reduce_stop_collecting(struct mr_reduce *reduce, struct mr_reduce_stream
     stream->is_collecting = false;
 }
 
-enum mr_status mr_reduce_node(struct mr_reduce *reduce, struct mr_reduce_stream *stream, uint32_t *node)
+enum mr_status mr_reduce_node(struct mr_reduce *reduce, struct mr_reduce_stream *stream,
+                              uint32_t *node)
 {
     const struct mr_open_call *frame = &stream->frames[stream->depth - 1];
     uint32_t count = stream->child_count - frame->first_child;
     enum mr_status status;
 
-    *node = mr_nodes_intern(&reduce->nodes, frame->site, stream->children + frame->first_child, count);
+    *node = mr_nodes_intern(&reduce->nodes, frame->site,
+                            stream->children + frame->first_child, count);
     if (*node != MR_NODE_NONE)
         return MR_OK;
     status = mr_reduce_forget(reduce);
     if (status != MR_OK || !stream->is_collecting)
         return status;
-    *node = mr_nodes_intern(&reduce->nodes, frame->site, stream->children + frame->first_child, count);
+    *node = mr_nodes_intern(&reduce->nodes, frame->site,
+                            stream->children + frame->first_child, count);
     return MR_OK;
 }
 
@@ -111,7 +116,8 @@ static uint32_t *shape_slot(const struct mr_reduce *reduce, uint32_t root, uint3
 
 static bool grow_shapes(struct mr_reduce *reduce)
 {
-    uint32_t capacity = reduce->shape_capacity ? 2 * reduce->shape_capacity : SLOTS_FIRST / 2;
+    uint32_t capacity =
+        reduce->shape_capacity ? 2 * reduce->shape_capacity : SLOTS_FIRST / 2;
     struct mr_shape *shapes = realloc(reduce->shapes, capacity * sizeof(*shapes));
     uint32_t *slots;
 
@@ -143,7 +149,8 @@ static enum mr_status find_shape(struct mr_reduce *reduce, uint32_t root, uint32
     if (*slot == 0) {
         if (reduce->shape_count == reduce->config->shapes_max)
             return MR_ELIMIT;
-        reduce->shapes[reduce->shape_count++] = (struct mr_shape){.root = root, .node = node};
+        reduce->shapes[reduce->shape_count++] =
+            (struct mr_shape){.root = root, .node = node};
         *slot = reduce->shape_count;
     }
     *shape = &reduce->shapes[*slot - 1];
@@ -195,7 +202,8 @@ static enum mr_status begin_shape(struct mr_reduce *reduce, struct mr_shape *sha
 }
 
 /* Begins the window and makes room for the bin. */
-static enum mr_status prepare_shape(struct mr_reduce *reduce, struct mr_shape *shape, uint64_t ns)
+static enum mr_status prepare_shape(struct mr_reduce *reduce, struct mr_shape *shape,
+                                    uint64_t ns)
 {
     uint32_t bin = ns ? mr_reduce_bin(reduce, ns) : 0;
     enum mr_status status = begin_shape(reduce, shape);
@@ -212,8 +220,9 @@ static enum mr_status prepare_shape(struct mr_reduce *reduce, struct mr_shape *s
     return mr_bins_grow(&shape->bins, &reduce->bins, bin) ? MR_OK : MR_ENOMEM;
 }
 
-static enum mr_status count_shape(struct mr_reduce *reduce, struct mr_shape *shape, uint64_t ns,
-                                  uint64_t calls, bool is_folded, const struct mr_event *close)
+static enum mr_status count_shape(struct mr_reduce *reduce, struct mr_shape *shape,
+                                  uint64_t ns, uint64_t calls, bool is_folded,
+                                  const struct mr_event *close)
 {
     bool is_failed = (close->flags & (MR_EVENT_FAILED | MR_EVENT_UNWOUND)) != 0;
     enum mr_status status = prepare_shape(reduce, shape, ns);
@@ -235,8 +244,8 @@ static enum mr_status count_shape(struct mr_reduce *reduce, struct mr_shape *sha
     return MR_OK;
 }
 
-static enum mr_status count_entry(struct mr_reduce *reduce, uint32_t path, enum mr_coverage coverage,
-                                  uint64_t calls, uint64_t ns)
+static enum mr_status count_entry(struct mr_reduce *reduce, uint32_t path,
+                                  enum mr_coverage coverage, uint64_t calls, uint64_t ns)
 {
     struct mr_entry *entry = mr_reduce_entry(reduce, path);
 
@@ -267,8 +276,9 @@ static bool is_incomplete(const struct mr_trace *trace, const struct mr_event *c
     return trace->is_broken || (close->flags & (MR_EVENT_INCOMPLETE | MR_EVENT_UNKNOWN));
 }
 
-enum mr_status mr_reduce_end_trace(struct mr_reduce *reduce, struct mr_reduce_stream *stream,
-                                   uint32_t path, const struct mr_event *close)
+enum mr_status mr_reduce_end_trace(struct mr_reduce *reduce,
+                                   struct mr_reduce_stream *stream, uint32_t path,
+                                   const struct mr_event *close)
 {
     struct mr_trace trace = stream->traces[stream->trace_count - 1];
     uint64_t ns = close->ns - stream->frames[trace.frame].enter_ns;

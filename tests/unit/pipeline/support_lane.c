@@ -11,7 +11,8 @@
 #define NS_0 (TEST_START_S * MR_SECOND_NS)
 
 /* The last filter: keeps every batch, in order. */
-static enum mr_status keep_open(struct mr_filter *filter, const void *config, struct mr_error *error)
+static enum mr_status keep_open(struct mr_filter *filter, const void *config,
+                                struct mr_error *error)
 {
     struct test_out **state = mr_filter_state(filter);
     struct test_out *out = *(struct test_out *const *)config;
@@ -43,7 +44,8 @@ struct mr_id test_site_id(uint32_t function)
 {
     if (function == 0)
         return mr_id_unknown_site();
-    return mr_id_function(mr_span_of(BUILD_ID, 10), "/lib/test.so", (uint64_t)function * 16);
+    return mr_id_function(mr_span_of(BUILD_ID, 10), "/lib/test.so",
+                          (uint64_t)function * 16);
 }
 
 struct mr_id test_scope_id(void)
@@ -74,11 +76,12 @@ static void make_source(struct test_lane *lane, uint64_t oldest)
 
 static void set_configs(struct test_lane *lane, const struct test_options *options)
 {
-    lane->decode = (struct mr_decode_config){.sites = lane->sites,
-                                             .worker = {3, 4},
-                                             .level = 1,
-                                             .streams_max = options->streams_max ? options->streams_max : 1000,
-                                             .clock_limit_ns = options->clock_limit_ns};
+    lane->decode = (struct mr_decode_config){
+        .sites = lane->sites,
+        .worker = {3, 4},
+        .level = 1,
+        .streams_max = options->streams_max ? options->streams_max : 1000,
+        .clock_limit_ns = options->clock_limit_ns};
     lane->reconstruct = (struct mr_reconstruct_config){
         .level = 1,
         .depth_max = MR_RECONSTRUCT_DEPTH_DEFAULT,
@@ -122,10 +125,12 @@ void test_lane_init(struct test_lane *lane, const struct test_options *options)
     assert_non_null(lane->out);
     lane->out->end = &lane->out->first;
     nodes[0] = (struct mr_graph_node){&mr_decode_filter, &lane->decode, MR_PLACE_FUSED};
-    nodes[1] = (struct mr_graph_node){&mr_reconstruct_filter, &lane->reconstruct, options->place};
+    nodes[1] = (struct mr_graph_node){&mr_reconstruct_filter, &lane->reconstruct,
+                                      options->place};
     nodes[2] = (struct mr_graph_node){&mr_reduce_filter, &lane->reduce, options->place};
     nodes[stages] = (struct mr_graph_node){&keep_filter, &lane->out, MR_PLACE_FUSED};
-    assert_int_equal(mr_graph_new(nodes, stages + 1, "lane", &lane->graph, &error), MR_OK);
+    assert_int_equal(mr_graph_new(nodes, stages + 1, "lane", &lane->graph, &error),
+                     MR_OK);
     assert_int_equal(mr_graph_start(lane->graph), MR_OK);
     for (uint32_t i = 1; i < TEST_STREAMS; i++) {
         lane->streams[i].words = malloc(TEST_WORDS_MAX * sizeof(uint64_t));
@@ -150,7 +155,8 @@ void test_lane_fini(struct test_lane *lane)
         free(lane->streams[i].words);
 }
 
-void test_lane_push(struct test_lane *lane, enum mr_frame_type type, const void *payload, size_t size)
+void test_lane_push(struct test_lane *lane, enum mr_frame_type type, const void *payload,
+                    size_t size)
 {
     struct mr_batch *batch = mr_batch_new(MR_BATCH_FRAME);
 
@@ -178,11 +184,12 @@ static uint32_t wire_site(uint32_t function)
 
 void test_lane_announce(struct test_lane *lane, uint32_t stream, uint32_t start_function)
 {
-    struct mr_dict_item item = {.kind = MR_DICT_STREAM,
-                                .stream = {.stream = stream,
-                                           .tid = 100 + stream,
-                                           .name = "thread",
-                                           .start_site = start_function ? wire_site(start_function) : 0}};
+    struct mr_dict_item item = {
+        .kind = MR_DICT_STREAM,
+        .stream = {.stream = stream,
+                   .tid = 100 + stream,
+                   .name = "thread",
+                   .start_site = start_function ? wire_site(start_function) : 0}};
 
     test_lane_item(lane, &item);
 }
@@ -207,25 +214,28 @@ static void step_to(struct test_lane *lane, uint32_t stream, uint64_t ns)
     at->time = ns > at->time ? ns : at->time;
 }
 
-static void event(struct test_lane *lane, uint32_t stream, uint32_t function, uint64_t dir, uint64_t ns)
+static void event(struct test_lane *lane, uint32_t stream, uint32_t function,
+                  uint64_t dir, uint64_t ns)
 {
     step_to(lane, stream, ns);
     test_lane_word(lane, stream, mr_word_event(wire_site(function), dir, ns));
     lane->streams[stream].events++;
 }
 
-void test_lane_enter(struct test_lane *lane, uint32_t stream, uint32_t function, uint64_t ns)
+void test_lane_enter(struct test_lane *lane, uint32_t stream, uint32_t function,
+                     uint64_t ns)
 {
     event(lane, stream, function, 0, ns);
 }
 
-void test_lane_exit(struct test_lane *lane, uint32_t stream, uint32_t function, uint64_t ns)
+void test_lane_exit(struct test_lane *lane, uint32_t stream, uint32_t function,
+                    uint64_t ns)
 {
     event(lane, stream, function, MR_WORD_EXIT, ns);
 }
 
-void test_lane_record(struct test_lane *lane, uint32_t stream, enum mr_record_kind kind, uint64_t ns,
-                      const uint64_t *payload, uint32_t count)
+void test_lane_record(struct test_lane *lane, uint32_t stream, enum mr_record_kind kind,
+                      uint64_t ns, const uint64_t *payload, uint32_t count)
 {
     step_to(lane, stream, ns);
     test_lane_word(lane, stream, mr_word_record(kind, count, 0, ns));
@@ -236,7 +246,8 @@ void test_lane_record(struct test_lane *lane, uint32_t stream, enum mr_record_ki
 void test_lane_loss(struct test_lane *lane, uint32_t stream, uint64_t ns, uint64_t events,
                     uint32_t reason, uint32_t pops, uint32_t pushes)
 {
-    uint64_t payload[2] = {events | (uint64_t)reason << 48, pops | (uint64_t)pushes << 31};
+    uint64_t payload[2] = {events | (uint64_t)reason << 48,
+                           pops | (uint64_t)pushes << 31};
 
     test_lane_record(lane, stream, MR_RECORD_LOSS, ns, payload, 2);
     lane->streams[stream].events += events;
@@ -250,7 +261,8 @@ void test_lane_status(struct test_lane *lane, uint32_t stream, uint64_t ns, bool
     lane->streams[stream].events++;
 }
 
-void test_lane_unwind(struct test_lane *lane, uint32_t stream, uint64_t ns, uint32_t depth)
+void test_lane_unwind(struct test_lane *lane, uint32_t stream, uint64_t ns,
+                      uint32_t depth)
 {
     uint64_t payload = depth;
 
@@ -264,7 +276,8 @@ void test_lane_gap(struct test_lane *lane, uint32_t stream, uint64_t events)
     lane->streams[stream].next_event += events;
 }
 
-static struct mr_chunk chunk_of(const struct test_lane *lane, uint32_t stream, uint8_t flags)
+static struct mr_chunk chunk_of(const struct test_lane *lane, uint32_t stream,
+                                uint8_t flags)
 {
     const struct test_stream *at = &lane->streams[stream];
 
@@ -292,7 +305,8 @@ static void send_chunk(struct test_lane *lane, const struct mr_chunk *chunk)
     at->events = 0;
     at->count = 0;
     at->chunk_time = at->time;
-    test_lane_push(lane, MR_FRAME_CHUNKS, payload, MR_CHUNK_HEADER_SIZE + chunk->body.size);
+    test_lane_push(lane, MR_FRAME_CHUNKS, payload,
+                   MR_CHUNK_HEADER_SIZE + chunk->body.size);
     free(payload);
 }
 
@@ -324,7 +338,8 @@ void test_lane_send_compact(struct test_lane *lane, uint32_t stream, uint8_t fla
 
 void test_lane_tick(struct test_lane *lane, uint64_t later_ns)
 {
-    lane->now_ns = lane->now_ns ? lane->now_ns + later_ns : mr_clock_monotonic_ns() + later_ns;
+    lane->now_ns =
+        lane->now_ns ? lane->now_ns + later_ns : mr_clock_monotonic_ns() + later_ns;
     assert_int_equal(mr_graph_tick(lane->graph, lane->now_ns), MR_OK);
 }
 

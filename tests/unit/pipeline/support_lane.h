@@ -75,21 +75,26 @@ void test_lane_item(struct test_lane *lane, const struct mr_dict_item *item);
 void test_lane_announce(struct test_lane *lane, uint32_t stream, uint32_t start_function);
 
 /* Records of the chunk being written. */
-void test_lane_enter(struct test_lane *lane, uint32_t stream, uint32_t function, uint64_t ns);
-void test_lane_exit(struct test_lane *lane, uint32_t stream, uint32_t function, uint64_t ns);
+void test_lane_enter(struct test_lane *lane, uint32_t stream, uint32_t function,
+                     uint64_t ns);
+void test_lane_exit(struct test_lane *lane, uint32_t stream, uint32_t function,
+                    uint64_t ns);
 void test_lane_word(struct test_lane *lane, uint32_t stream, uint64_t word);
-void test_lane_record(struct test_lane *lane, uint32_t stream, enum mr_record_kind kind, uint64_t ns,
-                      const uint64_t *payload, uint32_t count);
+void test_lane_record(struct test_lane *lane, uint32_t stream, enum mr_record_kind kind,
+                      uint64_t ns, const uint64_t *payload, uint32_t count);
 void test_lane_loss(struct test_lane *lane, uint32_t stream, uint64_t ns, uint64_t events,
                     uint32_t reason, uint32_t pops, uint32_t pushes);
 void test_lane_status(struct test_lane *lane, uint32_t stream, uint64_t ns, bool failed);
-void test_lane_unwind(struct test_lane *lane, uint32_t stream, uint64_t ns, uint32_t depth);
-void test_lane_gap(struct test_lane *lane, uint32_t stream, uint64_t events); /* between chunks */
+void test_lane_unwind(struct test_lane *lane, uint32_t stream, uint64_t ns,
+                      uint32_t depth);
+void test_lane_gap(struct test_lane *lane, uint32_t stream,
+                   uint64_t events); /* between chunks */
 
 /* Sends what was written as one chunk with these flags. */
 void test_lane_send(struct test_lane *lane, uint32_t stream, uint8_t flags);
 void test_lane_send_compact(struct test_lane *lane, uint32_t stream, uint8_t flags);
-void test_lane_push(struct test_lane *lane, enum mr_frame_type type, const void *payload, size_t size);
+void test_lane_push(struct test_lane *lane, enum mr_frame_type type, const void *payload,
+                    size_t size);
 void test_lane_tick(struct test_lane *lane, uint64_t later_ns);
 void test_lane_end(struct test_lane *lane); /* END (finished), then drain; once */
 

@@ -49,7 +49,8 @@ static struct row *row_of(struct model *model, enum row_kind kind, const char *k
     uint32_t index;
     struct mr_id id = mr_hash128_seed(mr_span_of_text(key), kind);
 
-    assert_int_equal(mr_table_find_or_add(&model->row_keys, id, model->row_count, &index), MR_OK);
+    assert_int_equal(mr_table_find_or_add(&model->row_keys, id, model->row_count, &index),
+                     MR_OK);
     if (index < model->row_count)
         return &model->rows[index];
     if (model->row_count == model->row_capacity) {
@@ -81,7 +82,8 @@ static int compare_texts(const void *a, const void *b)
 static char *node_text(struct model *model, const struct mr_dict_node *item)
 {
     char *text = malloc(TEXT_MAX), *parts[4096];
-    size_t size = (size_t)snprintf(text, TEXT_MAX, "f%u", function_of(model, item->site)), count = 0;
+    size_t size = (size_t)snprintf(text, TEXT_MAX, "f%u", function_of(model, item->site)),
+           count = 0;
     struct mr_span children = item->children;
     struct mr_node_child child;
     enum mr_status status;
@@ -101,8 +103,8 @@ static char *node_text(struct model *model, const struct mr_dict_node *item)
     if (item->exactness == MR_EXACTNESS_SET && count)
         qsort(parts, count, sizeof(char *), compare_texts);
     for (size_t i = 0; i < count; i++) {
-        size += (size_t)snprintf(text + size, TEXT_MAX - size, "%s%s%s", i ? " " : "{", parts[i],
-                                 i + 1 == count ? "}" : "");
+        size += (size_t)snprintf(text + size, TEXT_MAX - size, "%s%s%s", i ? " " : "{",
+                                 parts[i], i + 1 == count ? "}" : "");
         assert_true(size < TEXT_MAX);
         free(parts[i]);
     }
@@ -110,19 +112,21 @@ static char *node_text(struct model *model, const struct mr_dict_node *item)
 }
 
 /* Nodes come before those below them, so they are made into text from the last to the first. */
-static void take_nodes(struct model *model, const struct mr_dict_node *items, uint32_t count)
+static void take_nodes(struct model *model, const struct mr_dict_node *items,
+                       uint32_t count)
 {
     for (uint32_t i = count; i-- > 0;) {
         uint32_t index;
 
-        assert_int_equal(mr_table_find_or_add(&model->nodes, items[i].id, model->node_count, &index),
-                         MR_OK);
+        assert_int_equal(
+            mr_table_find_or_add(&model->nodes, items[i].id, model->node_count, &index),
+            MR_OK);
         if (index < model->node_count)
             continue; /* told again */
         if (model->node_count == model->node_capacity) {
             model->node_capacity = model->node_capacity ? 2 * model->node_capacity : 256;
-            model->node_items =
-                realloc(model->node_items, model->node_capacity * sizeof(*model->node_items));
+            model->node_items = realloc(
+                model->node_items, model->node_capacity * sizeof(*model->node_items));
         }
         model->node_items[model->node_count++].text = NULL;
     }
@@ -158,7 +162,8 @@ static void take_dict_item(struct model *model, const struct mr_dict_item *item)
         assert_int_equal(mr_table_put(&model->told_sites, item->site.id, 1), MR_OK);
         break;
     case MR_DICT_SCOPE:
-        assert_int_equal(mr_table_find_or_add(&model->scopes, item->scope.id, 1, &index), MR_OK);
+        assert_int_equal(mr_table_find_or_add(&model->scopes, item->scope.id, 1, &index),
+                         MR_OK);
         break;
     case MR_DICT_OUTER:
         assert_int_equal(mr_table_find(&model->scopes, item->outer.scope), 1);
@@ -177,7 +182,8 @@ static void take_dict_item(struct model *model, const struct mr_dict_item *item)
 }
 
 /* All DICT batches that stand in a row: reduce may split one telling over several. */
-static const struct mr_batch *take_dicts(struct model *model, const struct mr_batch *batch)
+static const struct mr_batch *take_dicts(struct model *model,
+                                         const struct mr_batch *batch)
 {
     struct mr_dict_reader readers[256];
     struct mr_dict_node *nodes = NULL;
@@ -187,7 +193,8 @@ static const struct mr_batch *take_dicts(struct model *model, const struct mr_ba
 
     for (; batch && batch->kind == MR_BATCH_DICT; batch = batch->next) {
         assert_true(open < 256);
-        assert_int_equal(mr_dict_open(&readers[open], mr_buffer_span(&batch->bytes), &error), MR_OK);
+        assert_int_equal(
+            mr_dict_open(&readers[open], mr_buffer_span(&batch->bytes), &error), MR_OK);
         while (mr_dict_next(&readers[open], &item, &error) == MR_OK) {
             take_dict_item(model, &item);
             if (item.kind != MR_DICT_NODE)
@@ -228,16 +235,19 @@ static void take_path(struct model *model, const struct mr_delta_item *item)
     char *text = NULL;
 
     assert_int_equal(item->index, model->path_count);
-    assert_true(asprintf(&text, "%s%s%sf%u%s", parent, *parent ? "/" : "", is_outer ? "(" : "",
-                         model->site_functions[item->site], is_outer ? ")" : "") > 0);
+    assert_true(asprintf(&text, "%s%s%sf%u%s", parent, *parent ? "/" : "",
+                         is_outer ? "(" : "", model->site_functions[item->site],
+                         is_outer ? ")" : "") > 0);
     model->paths = realloc(model->paths, (model->path_count + 1) * sizeof(char *));
     model->paths[model->path_count++] = text;
 }
 
 static void take_site(struct model *model, const struct mr_delta_item *item)
 {
-    assert_int_equal(mr_table_find(&model->told_sites, item->id), 1); /* told before it is used */
-    model->site_functions = realloc(model->site_functions, (model->site_count + 1) * sizeof(uint32_t));
+    assert_int_equal(mr_table_find(&model->told_sites, item->id),
+                     1); /* told before it is used */
+    model->site_functions =
+        realloc(model->site_functions, (model->site_count + 1) * sizeof(uint32_t));
     model->site_functions[model->site_count++] = function_of(model, item->id);
 }
 
@@ -247,13 +257,16 @@ static void take_shape(struct model *model, const struct mr_delta_item *item)
 
     assert_int_not_equal(node, MR_TABLE_NONE); /* told before it is used */
     assert_non_null(model->node_items[node].text);
-    model->shape_nodes = realloc(model->shape_nodes, (model->shape_count + 1) * sizeof(struct mr_id));
-    model->shape_paths = realloc(model->shape_paths, (model->shape_count + 1) * sizeof(uint32_t));
+    model->shape_nodes =
+        realloc(model->shape_nodes, (model->shape_count + 1) * sizeof(struct mr_id));
+    model->shape_paths =
+        realloc(model->shape_paths, (model->shape_count + 1) * sizeof(uint32_t));
     model->shape_nodes[model->shape_count] = item->id;
     model->shape_paths[model->shape_count++] = item->path;
 }
 
-static struct row *stat_row(struct model *model, enum row_kind kind, const struct mr_delta_item *item)
+static struct row *stat_row(struct model *model, enum row_kind kind,
+                            const struct mr_delta_item *item)
 {
     char *key = malloc(TEXT_MAX);
     uint64_t window = item->window - TEST_START_S;
@@ -262,7 +275,9 @@ static struct row *stat_row(struct model *model, enum row_kind kind, const struc
 
     if (kind == ROW_SHAPE)
         (void)snprintf(key, TEXT_MAX, "%s @%" PRIu64 " %s", model->paths[path], window,
-                       model->node_items[mr_table_find(&model->nodes, model->shape_nodes[item->shape])]
+                       model
+                           ->node_items[mr_table_find(&model->nodes,
+                                                      model->shape_nodes[item->shape])]
                            .text);
     else
         (void)snprintf(key, TEXT_MAX, "%s @%" PRIu64, model->paths[path], window);
@@ -295,12 +310,14 @@ static void take_delta_item(struct model *model, const struct mr_delta_item *ite
         take_shape(model, item);
         break;
     case MR_DELTA_PATH_STAT:
-        assert_int_equal(mr_path_stats_merge(&stat_row(model, ROW_PATH, item)->path, item->path_stats),
-                         MR_OK);
+        assert_int_equal(
+            mr_path_stats_merge(&stat_row(model, ROW_PATH, item)->path, item->path_stats),
+            MR_OK);
         break;
     case MR_DELTA_SHAPE_STAT:
-        assert_int_equal(
-            mr_shape_stats_merge(&stat_row(model, ROW_SHAPE, item)->shape, item->shape_stats), MR_OK);
+        assert_int_equal(mr_shape_stats_merge(&stat_row(model, ROW_SHAPE, item)->shape,
+                                              item->shape_stats),
+                         MR_OK);
         break;
     case MR_DELTA_ENTRY_STAT:
         mr_entry_stats_merge(&stat_row(model, ROW_ENTRY, item)->entry, item->entry_stats);
@@ -312,7 +329,8 @@ static void take_delta_item(struct model *model, const struct mr_delta_item *ite
         row_of(model, ROW_COUNTER, item->name)->value += item->value;
         break;
     case MR_DELTA_OPEN:
-        test_text_add(model->text, "open %s = %" PRIu64, model->paths[item->path], item->count);
+        test_text_add(model->text, "open %s = %" PRIu64, model->paths[item->path],
+                      item->count);
         break;
     case MR_DELTA_HEAD:
         assert_int_equal(item->level, 1);
@@ -340,7 +358,8 @@ static void take_delta(struct model *model, const struct mr_batch *batch)
 
 static void times_text(char *out, size_t size, const struct mr_times *times)
 {
-    (void)snprintf(out, size, "%" PRIu64 ",%" PRIu64 ",%" PRIu64, times->sum, times->min, times->max);
+    (void)snprintf(out, size, "%" PRIu64 ",%" PRIu64 ",%" PRIu64, times->sum, times->min,
+                   times->max);
 }
 
 static char *histogram_text(const struct mr_histogram *histogram)
@@ -352,8 +371,8 @@ static char *histogram_text(const struct mr_histogram *histogram)
         size += (size_t)snprintf(text + size, TEXT_MAX - size, ";%d;%d", histogram->scale,
                                  histogram->first);
     for (uint32_t i = 0; i < histogram->count; i++)
-        size += (size_t)snprintf(text + size, TEXT_MAX - size, "%c%" PRIu64, i ? ',' : ';',
-                                 histogram->counts[i]);
+        size += (size_t)snprintf(text + size, TEXT_MAX - size, "%c%" PRIu64,
+                                 i ? ',' : ';', histogram->counts[i]);
     assert_true(size < TEXT_MAX);
     return text;
 }
@@ -364,9 +383,10 @@ static void add_path(struct test_text *text, const struct row *row)
 
     times_text(self, sizeof(self), &row->path.self);
     times_text(total, sizeof(total), &row->path.total);
-    test_text_add(text, "path %s = %" PRIu64 " %" PRIu64 " %" PRIu64 " self=%s total=%s hist=%s",
-                  row->key, row->path.ok, row->path.failed, row->path.incomplete, self, total,
-                  histogram);
+    test_text_add(
+        text, "path %s = %" PRIu64 " %" PRIu64 " %" PRIu64 " self=%s total=%s hist=%s",
+        row->key, row->path.ok, row->path.failed, row->path.incomplete, self, total,
+        histogram);
     free(histogram);
 }
 
@@ -377,8 +397,8 @@ static void add_shape(struct test_text *text, const struct row *row)
 
     times_text(time, sizeof(time), &shape->time);
     test_text_add(text,
-                  "shape %s = %" PRIu64 " %" PRIu64 " %" PRIu64 " %" PRIu64 " %" PRIu64 " %" PRIu64
-                  " time=%s hist=%s",
+                  "shape %s = %" PRIu64 " %" PRIu64 " %" PRIu64 " %" PRIu64 " %" PRIu64
+                  " %" PRIu64 " time=%s hist=%s",
                   row->key, shape->ok, shape->failed, shape->calls, shape->folded,
                   shape->first_ns - TEST_START_S * MR_SECOND_NS,
                   shape->last_ns - TEST_START_S * MR_SECOND_NS, time, histogram);
@@ -408,8 +428,8 @@ static void add_ledger(struct test_text *text, const struct row *row)
         if (ledger->lost[i])
             size += (size_t)snprintf(line + size, sizeof(line) - size, " %d:%" PRIu64, i,
                                      ledger->lost[i]);
-    test_text_add(text, "ledger %s = %" PRIu64 " %" PRIu64 " %" PRId64 "%s", row->key, ledger->last,
-                  ledger->reduced, ledger->held, line);
+    test_text_add(text, "ledger %s = %" PRIu64 " %" PRIu64 " %" PRId64 "%s", row->key,
+                  ledger->last, ledger->reduced, ledger->held, line);
 }
 
 static void add_rows(struct model *model)

@@ -56,7 +56,8 @@ struct test_reference *test_reference_new(enum test_exactness exactness)
     return reference;
 }
 
-void test_reference_start(struct test_reference *reference, uint32_t stream, uint32_t function)
+void test_reference_start(struct test_reference *reference, uint32_t stream,
+                          uint32_t function)
 {
     reference->streams[stream].start = function;
 }
@@ -99,7 +100,8 @@ static struct call *enter(struct stream *stream, uint32_t function)
         parent->first = call;
     parent->last = call;
     if (is_base(stream, parent)) {
-        call->is_outer = parent == &stream->forest && function && function == stream->start;
+        call->is_outer =
+            parent == &stream->forest && function && function == stream->start;
         call->is_root = !call->is_outer;
         call->is_broken = call->is_root && stream->is_lost;
     }
@@ -179,7 +181,8 @@ static uint32_t depth_of(const struct stream *stream)
 {
     uint32_t depth = 0;
 
-    for (const struct call *call = stream->open; call != &stream->forest; call = call->parent)
+    for (const struct call *call = stream->open; call != &stream->forest;
+         call = call->parent)
         depth++;
     return depth;
 }
@@ -193,7 +196,8 @@ void test_reference_event(struct test_reference *reference, uint32_t number,
     /* A gap has no time of its own: what it cut ends when the stream was last seen. */
     if (event->kind != TEST_GAP && event->ns > stream->time)
         stream->time = event->ns;
-    stream->events += event->kind == TEST_LOSS || event->kind == TEST_GAP ? event->events : 1;
+    stream->events +=
+        event->kind == TEST_LOSS || event->kind == TEST_GAP ? event->events : 1;
     switch (event->kind) {
     case TEST_ENTER:
         (void)enter(stream, event->function);
@@ -264,7 +268,8 @@ static uint64_t self_of(const struct call *call)
     return self;
 }
 
-static void count_path(struct test_reference *reference, const struct call *call, const char *path)
+static void count_path(struct test_reference *reference, const struct call *call,
+                       const char *path)
 {
     char key[8192];
     struct tally *tally;
@@ -287,11 +292,12 @@ static int compare(const void *a, const void *b)
     return strcmp(*(char *const *)a, *(char *const *)b);
 }
 
-static char *shape_of(const struct call *call, enum test_exactness exactness, bool *folded);
+static char *shape_of(const struct call *call, enum test_exactness exactness,
+                      bool *folded);
 
 /* The texts of the children, after folding; how many. */
-static size_t shapes_below(const struct call *call, enum test_exactness exactness, char **parts,
-                           bool *folded)
+static size_t shapes_below(const struct call *call, enum test_exactness exactness,
+                           char **parts, bool *folded)
 {
     size_t count = 0, kept = 0;
     uint32_t repeats[4096];
@@ -323,15 +329,16 @@ static size_t shapes_below(const struct call *call, enum test_exactness exactnes
     return kept;
 }
 
-static char *shape_of(const struct call *call, enum test_exactness exactness, bool *folded)
+static char *shape_of(const struct call *call, enum test_exactness exactness,
+                      bool *folded)
 {
     char **parts = calloc(4096, sizeof(char *)), *text = malloc(65536);
     size_t count = shapes_below(call, exactness, parts, folded);
     size_t size = (size_t)snprintf(text, 65536, "f%u", call->function);
 
     for (size_t i = 0; i < count; i++) {
-        size += (size_t)snprintf(text + size, 65536 - size, "%s%s%s", i ? " " : "{", parts[i],
-                                 i + 1 == count ? "}" : "");
+        size += (size_t)snprintf(text + size, 65536 - size, "%s%s%s", i ? " " : "{",
+                                 parts[i], i + 1 == count ? "}" : "");
         free(parts[i]);
     }
     free(parts);
@@ -347,12 +354,14 @@ static uint64_t count_calls(const struct call *call)
     return count;
 }
 
-static void count_shape(struct test_reference *reference, const struct call *root, bool *folded)
+static void count_shape(struct test_reference *reference, const struct call *root,
+                        bool *folded)
 {
     char *shape = shape_of(root, reference->exactness, folded), *key = NULL;
     struct tally *tally;
 
-    if (asprintf(&key, "f%u @%" PRIu64 " %s", root->function, root->leave / SECOND, shape) < 0)
+    if (asprintf(&key, "f%u @%" PRIu64 " %s", root->function, root->leave / SECOND,
+                 shape) < 0)
         abort();
     tally = tally_of(&reference->shapes, key);
     if (root->is_failed || root->is_unwound)
@@ -380,7 +389,8 @@ static void count_trace(struct test_reference *reference, const struct call *roo
         count_shape(reference, root, &folded);
         kind = folded ? 1 : 0;
     }
-    (void)snprintf(key, sizeof(key), "f%u @%" PRIu64, root->function, root->leave / SECOND);
+    (void)snprintf(key, sizeof(key), "f%u @%" PRIu64, root->function,
+                   root->leave / SECOND);
     tally = tally_of(&reference->entries, key);
     coverage = tally->coverage[kind];
     coverage[0]++;
@@ -389,12 +399,13 @@ static void count_trace(struct test_reference *reference, const struct call *roo
 }
 
 /* `path` is that of the caller; below an outer frame paths begin anew. An UNKNOWN call's children stand under f0. */
-static void count_call(struct test_reference *reference, const struct call *call, const char *path)
+static void count_call(struct test_reference *reference, const struct call *call,
+                       const char *path)
 {
     char own[4096], below[4096];
 
-    (void)snprintf(own, sizeof(own), "%s%s%sf%u%s", path, *path ? "/" : "", call->is_outer ? "(" : "",
-                   call->function, call->is_outer ? ")" : "");
+    (void)snprintf(own, sizeof(own), "%s%s%sf%u%s", path, *path ? "/" : "",
+                   call->is_outer ? "(" : "", call->function, call->is_outer ? ")" : "");
     (void)snprintf(below, sizeof(below), "%s%sf%u", path, *path ? "/" : "",
                    call->is_unknown ? 0 : call->function);
     count_path(reference, call, own);
@@ -480,8 +491,11 @@ static void write_tallies(struct test_reference *reference, struct test_text *te
         times_text(self, sizeof(self), tally->selves, tally->count);
         times_text(total, sizeof(total), tally->totals, tally->count);
         histogram_text(histogram, sizeof(histogram), tally->totals, tally->count);
-        test_text_add(text, "path %s = %" PRIu64 " %" PRIu64 " %" PRIu64 " self=%s total=%s hist=%s",
-                      tally->key, tally->ok, tally->failed, tally->incomplete, self, total, histogram);
+        test_text_add(text,
+                      "path %s = %" PRIu64 " %" PRIu64 " %" PRIu64
+                      " self=%s total=%s hist=%s",
+                      tally->key, tally->ok, tally->failed, tally->incomplete, self,
+                      total, histogram);
         free_tally(tally);
     }
     for (struct tally *tally = reference->shapes, *next; tally; tally = next) {
@@ -489,10 +503,10 @@ static void write_tallies(struct test_reference *reference, struct test_text *te
         times_text(total, sizeof(total), tally->totals, tally->count);
         histogram_text(histogram, sizeof(histogram), tally->totals, tally->count);
         test_text_add(text,
-                      "shape %s = %" PRIu64 " %" PRIu64 " %" PRIu64 " %" PRIu64 " %" PRIu64 " %" PRIu64
-                      " time=%s hist=%s",
-                      tally->key, tally->ok, tally->failed, tally->calls, tally->folded, tally->first,
-                      tally->last, total, histogram);
+                      "shape %s = %" PRIu64 " %" PRIu64 " %" PRIu64 " %" PRIu64
+                      " %" PRIu64 " %" PRIu64 " time=%s hist=%s",
+                      tally->key, tally->ok, tally->failed, tally->calls, tally->folded,
+                      tally->first, tally->last, total, histogram);
         free_tally(tally);
     }
 }
@@ -505,9 +519,9 @@ static void write_entries(struct test_reference *reference, struct test_text *te
 
         next = tally->next;
         for (int i = 0; i < 4; i++)
-            size += (size_t)snprintf(line + size, sizeof(line) - size,
-                                     " %" PRIu64 ",%" PRIu64 ",%" PRIu64, tally->coverage[i][0],
-                                     tally->coverage[i][1], tally->coverage[i][2]);
+            size += (size_t)snprintf(
+                line + size, sizeof(line) - size, " %" PRIu64 ",%" PRIu64 ",%" PRIu64,
+                tally->coverage[i][0], tally->coverage[i][1], tally->coverage[i][2]);
         test_text_add(text, "entry %s =%s", tally->key, line);
         free_tally(tally);
     }

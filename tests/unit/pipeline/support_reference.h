@@ -18,7 +18,15 @@
 
 enum test_exactness { TEST_FOLDED, TEST_EXACT, TEST_SET };
 
-enum test_kind { TEST_ENTER, TEST_EXIT, TEST_LOSS, TEST_GAP, TEST_STATUS, TEST_UNWIND, TEST_OTHER };
+enum test_kind {
+    TEST_ENTER,
+    TEST_EXIT,
+    TEST_LOSS,
+    TEST_GAP,
+    TEST_STATUS,
+    TEST_UNWIND,
+    TEST_OTHER
+};
 
 struct test_event {
     enum test_kind kind;
@@ -26,14 +34,15 @@ struct test_event {
     uint32_t function; /* ENTER, EXIT; 0 is unknown to the worker */
     uint64_t events;   /* LOSS, GAP */
     uint32_t reason, pops, pushes; /* LOSS */
-    uint32_t value;    /* STATUS: failed; UNWIND: depth that remains */
+    uint32_t value;                /* STATUS: failed; UNWIND: depth that remains */
 };
 
 struct test_reference;
 
 struct test_reference *test_reference_new(enum test_exactness exactness);
 /* Its bottom call of this function is an outer frame. */
-void test_reference_start(struct test_reference *reference, uint32_t stream, uint32_t function);
+void test_reference_start(struct test_reference *reference, uint32_t stream,
+                          uint32_t function);
 void test_reference_event(struct test_reference *reference, uint32_t stream,
                           const struct test_event *event);
 /* All streams end; writes the lines and frees everything. */

@@ -40,7 +40,8 @@ void test_text_compare(struct test_text *expected, struct test_text *actual)
     test_text_sort(actual);
     for (uint32_t i = 0; i < count; i++)
         if (strcmp(expected->lines[i], actual->lines[i]) != 0)
-            fail_msg("line %u\nexpected: %s\nactual:   %s", i, expected->lines[i], actual->lines[i]);
+            fail_msg("line %u\nexpected: %s\nactual:   %s", i, expected->lines[i],
+                     actual->lines[i]);
     if (expected->count > count)
         fail_msg("missing: %s", expected->lines[count]);
     if (actual->count > count)

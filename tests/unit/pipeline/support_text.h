@@ -19,8 +19,7 @@ struct test_text {
     uint32_t count, capacity;
 };
 
-MR_PRINTF(2, 3) void test_text_add(struct test_text *text, const char *format,
-                                                         ...);
+MR_PRINTF(2, 3) void test_text_add(struct test_text *text, const char *format, ...);
 void test_text_sort(struct test_text *text);
 /* Fails the test where the lines differ; `expected` first. */
 void test_text_compare(struct test_text *expected, struct test_text *actual);

@@ -24,10 +24,11 @@ struct scenario {
 struct mood {
     uint32_t losses, gaps, unwinds, strays, clock_steps; /* per 1000 events */
     uint64_t step_ns;                                    /* up to */
-    uint32_t leaps;                                      /* per 1000: a step of up to 20 s */
+    uint32_t leaps; /* per 1000: a step of up to 20 s */
 };
 
-static uint64_t next_time(struct mr_test_random *random, const struct mood *mood, uint64_t ns)
+static uint64_t next_time(struct mr_test_random *random, const struct mood *mood,
+                          uint64_t ns)
 {
     if (mr_test_random_below(random, 1000) < mood->clock_steps)
         return ns > 1000 ? ns - mr_test_random_below(random, 1000) : ns;
@@ -41,7 +42,8 @@ struct walker {
     uint32_t open[OPEN_MAX + 8], depth;
 };
 
-static void make_call(struct mr_test_random *random, struct walker *walker, struct test_event *event)
+static void make_call(struct mr_test_random *random, struct walker *walker,
+                      struct test_event *event)
 {
     bool opens = walker->depth == 0 ||
                  (walker->depth < OPEN_MAX && mr_test_random_below(random, 100) < 48);
@@ -56,7 +58,8 @@ static void make_call(struct mr_test_random *random, struct walker *walker, stru
     event->function = walker->open[--walker->depth];
 }
 
-static void make_loss(struct mr_test_random *random, struct walker *walker, struct test_event *event)
+static void make_loss(struct mr_test_random *random, struct walker *walker,
+                      struct test_event *event)
 {
     event->kind = TEST_LOSS;
     event->reason = 1 + (uint32_t)mr_test_random_below(random, 2);
@@ -65,24 +68,27 @@ static void make_loss(struct mr_test_random *random, struct walker *walker, stru
     event->events = event->pops + event->pushes + 2 * mr_test_random_below(random, 10);
     walker->depth -= event->pops;
     for (uint32_t i = 0; i < event->pushes && walker->depth < OPEN_MAX; i++)
-        walker->open[walker->depth++] = 1 + (uint32_t)mr_test_random_below(random, FUNCTIONS);
+        walker->open[walker->depth++] =
+            1 + (uint32_t)mr_test_random_below(random, FUNCTIONS);
 }
 
-static void make_unwind(struct mr_test_random *random, struct walker *walker, struct test_event *event)
+static void make_unwind(struct mr_test_random *random, struct walker *walker,
+                        struct test_event *event)
 {
     uint32_t remains = (uint32_t)mr_test_random_below(random, walker->depth + 1);
 
     walker->depth = remains;
     event->kind = TEST_UNWIND;
     event->value = remains;
-    if (mr_test_random_below(random, 2) && remains) { /* told by nobody: the catcher exits */
+    if (mr_test_random_below(random, 2) &&
+        remains) { /* told by nobody: the catcher exits */
         event->kind = TEST_EXIT;
         event->function = walker->open[--walker->depth];
     }
 }
 
-static void make_event(struct mr_test_random *random, const struct mood *mood, struct walker *walker,
-                       struct test_event *event)
+static void make_event(struct mr_test_random *random, const struct mood *mood,
+                       struct walker *walker, struct test_event *event)
 {
     uint64_t dice = mr_test_random_below(random, 1000), at = mood->losses;
 
@@ -105,8 +111,8 @@ static void make_event(struct mr_test_random *random, const struct mood *mood, s
     }
 }
 
-static void make_scenario(struct mr_test_random *random, const struct mood *mood, uint32_t count,
-                          struct scenario *scenario)
+static void make_scenario(struct mr_test_random *random, const struct mood *mood,
+                          uint32_t count, struct scenario *scenario)
 {
     for (uint32_t stream = 1; stream <= STREAM_COUNT; stream++) {
         struct walker walker = {.depth = 0};
@@ -125,7 +131,8 @@ static void make_scenario(struct mr_test_random *random, const struct mood *mood
     }
 }
 
-static void write_event(struct test_lane *lane, uint32_t stream, const struct test_event *event)
+static void write_event(struct test_lane *lane, uint32_t stream,
+                        const struct test_event *event)
 {
     static const uint64_t label[2] = {1, 2};
 
@@ -155,7 +162,8 @@ static void write_event(struct test_lane *lane, uint32_t stream, const struct te
     }
 }
 
-static void send_some(struct mr_test_random *random, struct test_lane *lane, uint32_t stream)
+static void send_some(struct mr_test_random *random, struct test_lane *lane,
+                      uint32_t stream)
 {
     if (mr_test_random_below(random, 3) == 0)
         test_lane_send_compact(lane, stream, 0);
@@ -174,8 +182,9 @@ static const struct mr_reconstruct_config reconstruct = {
     .learns_nothing = true};
 
 /* The scenario through a lane, cut into chunks of up to `chunk_max` events, the streams interleaved at random. */
-static void run_lane(struct mr_test_random *random, const struct scenario *scenario, uint32_t chunk_max,
-                     const struct test_options *options, struct test_text *text)
+static void run_lane(struct mr_test_random *random, const struct scenario *scenario,
+                     uint32_t chunk_max, const struct test_options *options,
+                     struct test_text *text)
 {
     struct test_options all = options ? *options : (struct test_options){0};
     struct test_lane lane;
@@ -207,7 +216,8 @@ static void run_lane(struct mr_test_random *random, const struct scenario *scena
         left -= at[stream] == scenario->counts[stream];
     }
     for (uint32_t stream = 1; stream <= STREAM_COUNT; stream++)
-        test_lane_send(&lane, stream, mr_test_random_below(random, 2) ? MR_CHUNK_LAST : 0);
+        test_lane_send(&lane, stream,
+                       mr_test_random_below(random, 2) ? MR_CHUNK_LAST : 0);
     test_lane_end(&lane);
     assert_false(mr_source_is_broken(lane.source));
     assert_true(mr_source_is_done(lane.source));
@@ -236,12 +246,13 @@ static void run_reference(const struct scenario *scenario, enum test_exactness e
 static void check(struct mr_test_random *random, const struct mood *mood, uint32_t count,
                   const struct test_options *options)
 {
-    static const enum test_exactness exactness_of[] = {[MR_EXACTNESS_FOLDED] = TEST_FOLDED,
+    static const enum test_exactness exactness_of[] = {[MR_EXACTNESS_FOLDED] =
+                                                           TEST_FOLDED,
                                                        [MR_EXACTNESS_EXACT] = TEST_EXACT,
                                                        [MR_EXACTNESS_SET] = TEST_SET};
     static const uint32_t chunk_max[] = {1, 7, 300, 5000};
-    enum mr_exactness exactness = options && options->reduce ? options->reduce->exactness
-                                                             : MR_EXACTNESS_FOLDED;
+    enum mr_exactness exactness =
+        options && options->reduce ? options->reduce->exactness : MR_EXACTNESS_FOLDED;
     struct scenario *scenario = malloc(sizeof(*scenario));
     struct test_text expected = {0};
 
@@ -269,7 +280,8 @@ static const struct mood wild = {.losses = 5,
                                  .clock_steps = 20,
                                  .step_ns = 50000,
                                  .leaps = 3};
-static const struct mood gappy = {.gaps = 3, .strays = 1, .step_ns = 100000000, .leaps = 1};
+static const struct mood gappy = {
+    .gaps = 3, .strays = 1, .step_ns = 100000000, .leaps = 1};
 
 static void calm_streams_give_what_the_reference_says(void **state)
 {

@@ -47,7 +47,8 @@ static void bins_say_what_a_histogram_says(void **state)
         }
         for (int i = 0; i < 1000; i++) {
             uint32_t which = (uint32_t)mr_test_random_below(&random, HISTOGRAMS);
-            uint64_t value = mr_test_random_next(&random) >> mr_test_random_below(&random, 64);
+            uint64_t value =
+                mr_test_random_next(&random) >> mr_test_random_below(&random, 64);
 
             value += value == 0;
             assert_true(add(&bins[which], &pool, value));

@@ -38,8 +38,8 @@ static uint32_t event_count(const struct test_lane *lane)
     return count;
 }
 
-static void expect_event(const struct test_lane *lane, uint32_t index, enum mr_event_kind kind,
-                         uint64_t ns)
+static void expect_event(const struct test_lane *lane, uint32_t index,
+                         enum mr_event_kind kind, uint64_t ns)
 {
     const struct mr_event *event = event_at(lane, index, NULL);
 
@@ -49,11 +49,12 @@ static void expect_event(const struct test_lane *lane, uint32_t index, enum mr_e
 
 static uint32_t function_at(const struct test_lane *lane, uint32_t index)
 {
-    return (uint32_t)mr_sites_at(lane->sites, event_at(lane, index, NULL)->site)->offset / 16;
+    return (uint32_t)mr_sites_at(lane->sites, event_at(lane, index, NULL)->site)->offset /
+           16;
 }
 
-static void expect_loss(const struct test_lane *lane, uint32_t index, uint64_t events, uint8_t reason,
-                        uint32_t pops, uint32_t pushes)
+static void expect_loss(const struct test_lane *lane, uint32_t index, uint64_t events,
+                        uint8_t reason, uint32_t pops, uint32_t pushes)
 {
     const struct mr_loss *loss;
 
@@ -123,8 +124,10 @@ static void sites_are_told_before_the_events_that_use_them(void **state)
     test_lane_init(&lane, &decode_only);
     test_lane_enter(&lane, 1, 1, 100);
     test_lane_send(&lane, 1, 0);
-    for (batch = lane.out->first; batch && batch->kind == MR_BATCH_DICT; batch = batch->next) {
-        assert_int_equal(mr_dict_open(&reader, mr_buffer_span(&batch->bytes), &error), MR_OK);
+    for (batch = lane.out->first; batch && batch->kind == MR_BATCH_DICT;
+         batch = batch->next) {
+        assert_int_equal(mr_dict_open(&reader, mr_buffer_span(&batch->bytes), &error),
+                         MR_OK);
         while (mr_dict_next(&reader, &item, &error) == MR_OK)
             if (item.kind == MR_DICT_SITE && mr_id_equal(item.site.id, test_site_id(1))) {
                 found = true;
@@ -158,7 +161,8 @@ static void a_source_and_its_scope_are_told_at_its_first_frame_and_its_end(void 
     for (const struct mr_batch *batch = lane.out->first; batch; batch = batch->next) {
         if (batch->kind != MR_BATCH_DICT)
             continue;
-        assert_int_equal(mr_dict_open(&reader, mr_buffer_span(&batch->bytes), &error), MR_OK);
+        assert_int_equal(mr_dict_open(&reader, mr_buffer_span(&batch->bytes), &error),
+                         MR_OK);
         while (mr_dict_next(&reader, &item, &error) == MR_OK) {
             if (item.kind == MR_DICT_SCOPE) {
                 scopes++;
@@ -244,7 +248,8 @@ static void events_missing_between_chunks_are_lost_with_unknown_nesting(void **s
     test_lane_gap(&lane, 1, 17);
     test_lane_exit(&lane, 1, 1, 200);
     test_lane_send(&lane, 1, 0);
-    expect_loss(&lane, 1, 17, MR_LOSS_FORMAT, MR_LOSS_NESTING_UNKNOWN, MR_LOSS_NESTING_UNKNOWN);
+    expect_loss(&lane, 1, 17, MR_LOSS_FORMAT, MR_LOSS_NESTING_UNKNOWN,
+                MR_LOSS_NESTING_UNKNOWN);
     expect_event(&lane, 2, MR_EVENT_EXIT, 200);
     assert_int_equal(counter(&lane, "decode_gaps"), 1);
     test_lane_fini(&lane);
@@ -260,7 +265,8 @@ static void a_stream_that_another_receiver_began_has_no_gap(void **state)
     test_lane_gap(&lane, 1, 1000);
     test_lane_exit(&lane, 1, 1, 200);
     test_lane_send(&lane, 1, 0);
-    expect_loss(&lane, 0, 0, MR_LOSS_FORMAT, MR_LOSS_NESTING_UNKNOWN, MR_LOSS_NESTING_UNKNOWN);
+    expect_loss(&lane, 0, 0, MR_LOSS_FORMAT, MR_LOSS_NESTING_UNKNOWN,
+                MR_LOSS_NESTING_UNKNOWN);
     assert_int_equal(counter(&lane, "decode_gaps"), 0);
     test_lane_fini(&lane);
 }
@@ -304,14 +310,17 @@ static void what_was_decoded_before_a_fault_counts_and_the_rest_is_lost(void **s
     (void)state;
     test_lane_init(&lane, &decode_only);
     test_lane_enter(&lane, 1, 1, 100);
-    test_lane_word(&lane, 1, mr_word_record(MR_RECORD_LOSS, 9, 0, 100)); /* a loss has 2 words */
+    test_lane_word(&lane, 1,
+                   mr_word_record(MR_RECORD_LOSS, 9, 0, 100)); /* a loss has 2 words */
     for (int i = 0; i < 9; i++)
         test_lane_exit(&lane, 1, 1, 200);
     test_lane_send(&lane, 1, 0);
     assert_true(mr_source_is_broken(lane.source));
-    assert_non_null(strstr(mr_source_error(lane.source), "stream 1: a record breaks the format"));
+    assert_non_null(
+        strstr(mr_source_error(lane.source), "stream 1: a record breaks the format"));
     expect_event(&lane, 0, MR_EVENT_ENTER, 100);
-    expect_loss(&lane, 1, 9, MR_LOSS_FORMAT, MR_LOSS_NESTING_UNKNOWN, MR_LOSS_NESTING_UNKNOWN);
+    expect_loss(&lane, 1, 9, MR_LOSS_FORMAT, MR_LOSS_NESTING_UNKNOWN,
+                MR_LOSS_NESTING_UNKNOWN);
     assert_int_equal(event_count(&lane), 2);
     test_lane_enter(&lane, 1, 1, 300); /* later frames are dropped */
     test_lane_send(&lane, 1, 0);
@@ -330,7 +339,8 @@ static void a_chunk_with_fewer_events_than_it_tells_breaks_the_source(void **sta
     lane.streams[1].events = 3;
     test_lane_send(&lane, 1, 0);
     assert_true(mr_source_is_broken(lane.source));
-    expect_loss(&lane, 1, 2, MR_LOSS_FORMAT, MR_LOSS_NESTING_UNKNOWN, MR_LOSS_NESTING_UNKNOWN);
+    expect_loss(&lane, 1, 2, MR_LOSS_FORMAT, MR_LOSS_NESTING_UNKNOWN,
+                MR_LOSS_NESTING_UNKNOWN);
     test_lane_fini(&lane);
 }
 
@@ -357,7 +367,8 @@ static void random_bytes_break_the_source_and_nothing_else(void **state)
     for (int i = 0; i < 300; i++) {
         struct test_lane lane;
         size_t size = 1 + mr_test_random_below(&random, sizeof(bytes));
-        static const enum mr_frame_type types[] = {MR_FRAME_DICT, MR_FRAME_CHUNKS, MR_FRAME_DELTA};
+        static const enum mr_frame_type types[] = {MR_FRAME_DICT, MR_FRAME_CHUNKS,
+                                                   MR_FRAME_DELTA};
 
         for (size_t j = 0; j < size; j++)
             bytes[j] = (uint8_t)mr_test_random_next(&random);
@@ -387,7 +398,8 @@ static void damaged_words_never_do_harm(void **state)
                 word = mr_word_event(MR_SITE_FIRST_MODULE + 16 * (uint32_t)(word % 5),
                                      word & MR_WORD_EXIT, (uint32_t)j);
             else if (mr_test_random_below(&random, 2))
-                word &= ~((uint64_t)(MR_WORD_SITE_MASK & ~UINT32_C(0x31f)) << MR_WORD_SITE_SHIFT);
+                word &= ~((uint64_t)(MR_WORD_SITE_MASK & ~UINT32_C(0x31f))
+                          << MR_WORD_SITE_SHIFT);
             test_lane_word(&lane, 1, word);
             lane.streams[1].events += mr_test_random_below(&random, 8) > 0;
         }
@@ -409,7 +421,8 @@ static void records_that_nothing_uses_yet_count_as_reduced(void **state)
     test_lane_record(&lane, 1, MR_RECORD_COUNTER, 10, words, 3); /* no event */
     test_lane_record(&lane, 1, MR_RECORD_MARK, 10, words, 1);
     test_lane_record(&lane, 1, MR_RECORD_PRUNE, 10, words, 1); /* no event */
-    test_lane_record(&lane, 1, (enum mr_record_kind)77, 10, words, 2); /* of a later version: one event or none */
+    test_lane_record(&lane, 1, (enum mr_record_kind)77, 10, words,
+                     2); /* of a later version: one event or none */
     lane.streams[1].events = 3;
     test_lane_send(&lane, 1, 0);
     assert_false(mr_source_is_broken(lane.source));
@@ -468,7 +481,8 @@ static void a_site_that_nobody_told_is_unknown_until_somebody_does(void **state)
 static void a_site_means_what_its_epoch_says(void **state)
 {
     struct test_lane lane;
-    struct mr_dict_item gone = {.kind = MR_DICT_MODULE_GONE, .module_gone = {.epoch = 2, .module = 0}};
+    struct mr_dict_item gone = {.kind = MR_DICT_MODULE_GONE,
+                                .module_gone = {.epoch = 2, .module = 0}};
     struct mr_dict_item other = {.kind = MR_DICT_MODULE,
                                  .module = {.epoch = 3,
                                             .module = 1,
@@ -486,10 +500,12 @@ static void a_site_means_what_its_epoch_says(void **state)
         test_lane_enter(&lane, 1, 1, 1);
         test_lane_send(&lane, 1, 0);
     }
-    assert_string_equal(mr_sites_at(lane.sites, event_at(&lane, 0, NULL)->site)->module->path,
-                        "/lib/test.so");
-    assert_string_equal(mr_sites_at(lane.sites, event_at(&lane, 1, NULL)->site)->module->path,
-                        "/lib/other.so");
+    assert_string_equal(
+        mr_sites_at(lane.sites, event_at(&lane, 0, NULL)->site)->module->path,
+        "/lib/test.so");
+    assert_string_equal(
+        mr_sites_at(lane.sites, event_at(&lane, 1, NULL)->site)->module->path,
+        "/lib/other.so");
     assert_int_equal(event_at(&lane, 2, NULL)->site, event_at(&lane, 0, NULL)->site);
     /* In epoch 2 nothing is there: the next epoch that has something tells. */
     assert_int_equal(event_at(&lane, 3, NULL)->site, event_at(&lane, 1, NULL)->site);
@@ -558,14 +574,16 @@ static void losses_before_there_was_a_stream_are_told_once(void **state)
 
 static void times_far_from_now_are_lost_for_the_clock(void **state)
 {
-    struct test_options options = {.stages = 1, .clock_limit_ns = MR_DECODE_CLOCK_LIMIT_DEFAULT};
+    struct test_options options = {.stages = 1,
+                                   .clock_limit_ns = MR_DECODE_CLOCK_LIMIT_DEFAULT};
     struct test_lane lane;
 
     (void)state;
     test_lane_init(&lane, &options); /* TEST_START_S is long ago */
     test_lane_enter(&lane, 1, 1, 100);
     test_lane_send(&lane, 1, 0);
-    expect_loss(&lane, 0, 1, MR_LOSS_CLOCK, MR_LOSS_NESTING_UNKNOWN, MR_LOSS_NESTING_UNKNOWN);
+    expect_loss(&lane, 0, 1, MR_LOSS_CLOCK, MR_LOSS_NESTING_UNKNOWN,
+                MR_LOSS_NESTING_UNKNOWN);
     assert_false(mr_source_is_broken(lane.source));
     test_lane_fini(&lane);
 }
@@ -582,7 +600,8 @@ static void times_past_all_calendars_are_lost_for_the_clock(void **state)
     test_lane_exit(&lane, 1, 1, 100);
     test_lane_send(&lane, 1, 0);
     expect_event(&lane, 0, MR_EVENT_ENTER, 100);
-    expect_loss(&lane, 1, 1, MR_LOSS_CLOCK, MR_LOSS_NESTING_UNKNOWN, MR_LOSS_NESTING_UNKNOWN);
+    expect_loss(&lane, 1, 1, MR_LOSS_CLOCK, MR_LOSS_NESTING_UNKNOWN,
+                MR_LOSS_NESTING_UNKNOWN);
     test_lane_enter(&lane, 1, 1, 200); /* what follows in time is as good as before */
     test_lane_send(&lane, 1, 0);
     expect_event(&lane, 2, MR_EVENT_ENTER, 200);
@@ -592,7 +611,8 @@ static void times_past_all_calendars_are_lost_for_the_clock(void **state)
 /* A lane whose source is a worker. */
 static void make_worker(struct test_lane *lane)
 {
-    struct mr_hello hello = {.sender = {8, 9}, .role = MR_ROLE_WORKER, .level = 1, .oldest = 1, .token = ""};
+    struct mr_hello hello = {
+        .sender = {8, 9}, .role = MR_ROLE_WORKER, .level = 1, .oldest = 1, .token = ""};
 
     test_lane_init(lane, &decode_only);
     mr_source_free(lane->source);

@@ -17,7 +17,8 @@ static void children_are_merged_by_site(void **state)
     outer = mr_paths_base(&paths, 3, MR_PATH_OUTER);
     assert_int_not_equal(base, outer);
     root = mr_paths_root(&paths, base, 7);
-    child = mr_paths_child(&paths, root, 7); /* its own site again: recursion is a path of its own */
+    child = mr_paths_child(&paths, root,
+                           7); /* its own site again: recursion is a path of its own */
     assert_int_not_equal(root, child);
     assert_int_equal(mr_paths_child(&paths, root, 7), child);
     assert_int_not_equal(mr_paths_child(&paths, root, 8), child);

@@ -16,7 +16,8 @@ static char *text_of(const struct test_lane *lane)
     size_t size = 0;
 
     for (const struct mr_batch *batch = lane->out->first; batch; batch = batch->next)
-        for (uint32_t i = 0; batch->kind == MR_BATCH_EVENTS && i < batch->event_count; i++) {
+        for (uint32_t i = 0; batch->kind == MR_BATCH_EVENTS && i < batch->event_count;
+             i++) {
             const struct mr_event *event = &batch->events[i];
             const char *space = size ? " " : "";
             char flags[8] = "";
@@ -31,11 +32,13 @@ static char *text_of(const struct test_lane *lane)
             case MR_EVENT_OPEN:
             case MR_EVENT_CLOSE:
                 size += (size_t)sprintf(text + size, "%s%c%u%s", space,
-                                        event->kind == MR_EVENT_OPEN ? '+' : '-', site, flags);
+                                        event->kind == MR_EVENT_OPEN ? '+' : '-', site,
+                                        flags);
                 break;
             case MR_EVENT_COUNTED:
                 if (event->flags)
-                    size += (size_t)sprintf(text + size, "%s!%u:%" PRIu64, space, event->flags, event->ns);
+                    size += (size_t)sprintf(text + size, "%s!%u:%" PRIu64, space,
+                                            event->flags, event->ns);
                 else
                     size += (size_t)sprintf(text + size, "%s#%" PRIu64, space, event->ns);
                 break;
@@ -101,8 +104,8 @@ static void end_and_expect(struct test_lane *lane, const char *expected)
     test_lane_fini(lane);
 }
 
-static void expect_with(const struct mr_reconstruct_config *config, uint32_t start, const char *events,
-                        const char *expected)
+static void expect_with(const struct mr_reconstruct_config *config, uint32_t start,
+                        const char *events, const char *expected)
 {
     struct test_options options = {.stages = 2, .reconstruct = config};
     struct test_lane lane;
@@ -121,8 +124,7 @@ static void expect(const char *events, const char *expected)
 static void nested_calls_open_and_close(void **state)
 {
     (void)state;
-    expect("+1 +2 +3 -3 -2 +2 -2 -1 +4 -4",
-           "+1r +2 +3 -3 -2 +2 -2 -1r +4r -4r .");
+    expect("+1 +2 +3 -3 -2 +2 -2 -1 +4 -4", "+1r +2 +3 -3 -2 +2 -2 -1r +4r -4r .");
 }
 
 static void the_exit_of_a_call_further_down_unwinds_those_above(void **state)
@@ -244,7 +246,8 @@ static void after_a_gap_trees_are_broken_until_an_outer_frame_exits(void **state
 /* `count` calls of f5 as text, then `tail`. */
 static char *repeat(const char *head, const char *unit, int count, const char *tail)
 {
-    char *text = calloc(1, strlen(head) + (size_t)count * strlen(unit) + strlen(tail) + 1);
+    char *text =
+        calloc(1, strlen(head) + (size_t)count * strlen(unit) + strlen(tail) + 1);
 
     strcpy(text, head);
     for (int i = 0; i < count; i++)
@@ -396,7 +399,8 @@ static void recursion_of_10_million_is_bounded(void **state)
     }
     test_lane_end(&lane);
     for (const struct mr_batch *batch = lane.out->first; batch; batch = batch->next)
-        for (uint32_t i = 0; batch->kind == MR_BATCH_EVENTS && i < batch->event_count; i++) {
+        for (uint32_t i = 0; batch->kind == MR_BATCH_EVENTS && i < batch->event_count;
+             i++) {
             opened += batch->events[i].kind == MR_EVENT_OPEN;
             closed += batch->events[i].kind == MR_EVENT_CLOSE;
             if (batch->events[i].kind == MR_EVENT_COUNTED) {

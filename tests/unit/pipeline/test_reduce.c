@@ -41,8 +41,8 @@ struct result {
     struct test_text text;
 };
 
-static void run_with(const struct test_options *options, uint32_t start, const char *events,
-                     struct result *result)
+static void run_with(const struct test_options *options, uint32_t start,
+                     const char *events, struct result *result)
 {
     struct test_lane lane;
 
@@ -78,9 +78,10 @@ static void calls_are_counted_and_timed_per_path(void **state)
     (void)state;
     run("+1 t2 +2 t4 -2 t1 +2 t8 -2 t1 -1 +2 t1 -2", &result);
     expect(&result, "path f1 @0 = ", "1 0 0 self=4,4,4 total=16,16,16 hist=0;5;127;1");
-    expect(&result, "path f1/f2 @0 = ",
-           "2 0 0 self=12,4,8 total=12,4,8 "
-           "hist=0;5;63;1,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,1");
+    expect(
+        &result, "path f1/f2 @0 = ",
+        "2 0 0 self=12,4,8 total=12,4,8 "
+        "hist=0;5;63;1,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,1");
     expect(&result, "path f2 @0 = ", "1 0 0 self=1,1,1 total=1,1,1 hist=0;5;-1;1");
     assert_int_equal(test_text_count(&result.text, "path "), 3);
     done(&result);
@@ -104,7 +105,8 @@ static void a_run_of_equal_children_is_folded_and_said_so(void **state)
     (void)state;
     run("+1 +2 -2 -1 t1 +1 +2 -2 +2 -2 -1 t1 +1 +2 -2 +3 -3 +2 -2 t1 -1", &result);
     expect(&result, "shape f1 @0 f1{f2} = ", "2 0 5 1 0 1 time=0,0,0 hist=2");
-    expect(&result, "shape f1 @0 f1{f2 f3 f2} = ", "1 0 4 0 3 3 time=1,1,1 hist=0;5;-1;1");
+    expect(&result,
+           "shape f1 @0 f1{f2 f3 f2} = ", "1 0 4 0 3 3 time=1,1,1 hist=0;5;-1;1");
     expect(&result, "entry f1 @0 = ", "2,6,1 1,3,0 0,0,0 0,0,0");
     done(&result);
 }
@@ -131,7 +133,8 @@ static void set_shapes_know_neither_order_nor_number(void **state)
 
     (void)state;
     reduce.exactness = MR_EXACTNESS_SET;
-    run_with(&options, 0, "+1 +2 -2 +3 -3 +2 -2 -1 +1 +3 -3 +2 -2 -1 +1 +3 -3 -1", &result);
+    run_with(&options, 0, "+1 +2 -2 +3 -3 +2 -2 -1 +1 +3 -3 +2 -2 -1 +1 +3 -3 -1",
+             &result);
     expect(&result, "shape f1 @0 f1{f2 f3} = ", "2 0 7 2 0 0 time=0,0,0 hist=2");
     expect(&result, "shape f1 @0 f1{f3} = ", "1 0 2 0 0 0 time=0,0,0 hist=1");
     expect(&result, "entry f1 @0 = ", "1,2,0 2,7,0 0,0,0 0,0,0");
@@ -303,7 +306,8 @@ static void a_trace_of_too_many_children_is_in_the_paths_only(void **state)
 
     (void)state;
     reduce.trace_children_max = 3;
-    run_with(&options, 0, "+1 +2 -2 +3 -3 +4 -4 -1 +1 +2 -2 +3 -3 +4 -4 +5 -5 t1 -1", &result);
+    run_with(&options, 0, "+1 +2 -2 +3 -3 +4 -4 -1 +1 +2 -2 +3 -3 +4 -4 +5 -5 t1 -1",
+             &result);
     expect(&result, "shape f1 @0 f1{f2 f3 f4} = ", "1 0 4 0 0 0 time=0,0,0 hist=1");
     assert_int_equal(test_text_count(&result.text, "shape "), 1);
     expect(&result, "entry f1 @0 = ", "1,4,0 0,0,0 1,5,1 0,0,0");
@@ -397,7 +401,9 @@ static void full_tables_are_sent_and_forgotten_and_nothing_is_lost(void **state)
     assert_int_equal(calls, 500 * 40);
     assert_int_equal(traces, 500);
     expect(&result, "ledger 1 = ", "40000 40000 0");
-    assert_true(strtoull(test_text_find(&result.text, "counter reduce_tables_forgotten = "), NULL, 10) > 50);
+    assert_true(
+        strtoull(test_text_find(&result.text, "counter reduce_tables_forgotten = "), NULL,
+                 10) > 50);
     done(&result);
     test_lane_fini(&lane);
 }
@@ -420,7 +426,8 @@ static void calls_that_find_no_path_are_lost_for_budget(void **state)
     test_lane_send(&lane, 1, 0);
     test_lane_end(&lane);
     test_model(&lane, &result.text);
-    expect(&result, "ledger 1 = ", "82 30 0 4:52"); /* 14 of 40 found a path, and the last one */
+    expect(&result,
+           "ledger 1 = ", "82 30 0 4:52"); /* 14 of 40 found a path, and the last one */
     assert_int_equal(test_text_count(&result.text, "shape f1 @0 f1 = 1 0 1 "), 1);
     expect(&result, "entry f1 @0 = ", "1,1,0 0,0,0 0,0,0 1,40,99");
     done(&result);

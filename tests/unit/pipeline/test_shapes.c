@@ -28,7 +28,8 @@ static void equal_structures_are_one_node_with_the_id_of_the_format(void **state
     struct mr_id id;
 
     (void)state;
-    assert_int_equal(mr_nodes_init(&nodes, sites, MR_EXACTNESS_FOLDED, 1000, 1000), MR_OK);
+    assert_int_equal(mr_nodes_init(&nodes, sites, MR_EXACTNESS_FOLDED, 1000, 1000),
+                     MR_OK);
     leaf = mr_nodes_intern(&nodes, 1, NULL, 0);
     assert_int_equal(mr_nodes_intern(&nodes, 1, NULL, 0), leaf);
     children[0] = leaf;
@@ -40,7 +41,8 @@ static void equal_structures_are_one_node_with_the_id_of_the_format(void **state
     mr_buffer_init(&scratch, 1000);
     wire[0] = (struct mr_node_child){nodes.items[children[0]].id, 0};
     wire[1] = (struct mr_node_child){nodes.items[children[1]].id, 0};
-    assert_int_equal(mr_id_node(MR_EXACTNESS_FOLDED, mr_sites_at(sites, 3)->id, wire, 2, &scratch, &id),
+    assert_int_equal(mr_id_node(MR_EXACTNESS_FOLDED, mr_sites_at(sites, 3)->id, wire, 2,
+                                &scratch, &id),
                      MR_OK);
     assert_true(mr_id_equal(nodes.items[node].id, id));
     mr_buffer_fini(&scratch);

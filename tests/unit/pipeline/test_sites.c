@@ -9,7 +9,8 @@ static void a_site_keeps_its_number_and_knows_what_it_is(void **state)
     struct mr_sites *sites;
     struct mr_span build_id = mr_span_of("abcd", 4);
     const struct mr_site_module *module;
-    struct mr_dict_named_site span = {.name = "work", .file = "w.c", .line = 7, .flags = MR_NAMED_SITE_ROOT};
+    struct mr_dict_named_site span = {
+        .name = "work", .file = "w.c", .line = 7, .flags = MR_NAMED_SITE_ROOT};
     struct mr_dict_item item;
     uint32_t function, named;
 
@@ -23,9 +24,11 @@ static void a_site_keeps_its_number_and_knows_what_it_is(void **state)
     assert_int_equal(mr_sites_add_function(sites, module, 0x40), function);
     assert_int_equal(mr_sites_add_span(sites, "app", &span), named);
     assert_int_not_equal(function, named);
-    assert_true(mr_id_equal(mr_sites_at(sites, function)->id, mr_id_function(build_id, "", 0x40)));
+    assert_true(mr_id_equal(mr_sites_at(sites, function)->id,
+                            mr_id_function(build_id, "", 0x40)));
     assert_true(mr_id_equal(mr_sites_at(sites, named)->id, mr_id_span("app", "work")));
-    assert_true(mr_id_equal(mr_sites_at(sites, MR_SITE_UNKNOWN)->id, mr_id_unknown_site()));
+    assert_true(
+        mr_id_equal(mr_sites_at(sites, MR_SITE_UNKNOWN)->id, mr_id_unknown_site()));
     assert_true(sites->has_roots);
     mr_sites_item(sites, function, &item);
     assert_int_equal(item.site.quality, MR_QUALITY_OFFSET);

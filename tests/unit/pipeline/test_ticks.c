@@ -11,12 +11,14 @@ static void times_are_those_of_the_format_for_any_clock(void **state)
 
     (void)state;
     for (int i = 0; i < 200000; i++) {
-        struct mr_clock_info clock = {.mult = 1 + (uint32_t)mr_test_random_below(&random, UINT32_MAX),
-                                      .shift = (uint8_t)mr_test_random_below(&random, 64),
-                                      .ticks = mr_test_random_next(&random) >>
-                                               (2 + mr_test_random_below(&random, 62)),
-                                      .realtime_ns = mr_test_random_next(&random) >> 4};
-        uint64_t t = mr_test_random_next(&random) >> (2 + mr_test_random_below(&random, 62));
+        struct mr_clock_info clock = {
+            .mult = 1 + (uint32_t)mr_test_random_below(&random, UINT32_MAX),
+            .shift = (uint8_t)mr_test_random_below(&random, 64),
+            .ticks =
+                mr_test_random_next(&random) >> (2 + mr_test_random_below(&random, 62)),
+            .realtime_ns = mr_test_random_next(&random) >> 4};
+        uint64_t t =
+            mr_test_random_next(&random) >> (2 + mr_test_random_below(&random, 62));
         struct mr_ticks ticks;
 
         mr_ticks_init(&ticks, &clock);
@@ -41,8 +43,10 @@ static void times_before_the_anchor_round_down(void **state)
 
 static void times_outside_of_32_bits_of_seconds_do_not_fit(void **state)
 {
-    struct mr_clock_info clock = {
-        .mult = 1, .shift = 0, .ticks = 2 * MR_SECOND_NS, .realtime_ns = 2 * MR_SECOND_NS};
+    struct mr_clock_info clock = {.mult = 1,
+                                  .shift = 0,
+                                  .ticks = 2 * MR_SECOND_NS,
+                                  .realtime_ns = 2 * MR_SECOND_NS};
 
     (void)state;
     assert_true(mr_ticks_fit(&clock, MR_SECOND_NS));
