@@ -212,7 +212,8 @@ struct mr_model_sender { /* not stored */
     uint64_t deltas;
 };
 
-struct mr_model_open { /* not stored; valid while created_ns is its sender's newest */
+struct
+    mr_model_open { /* not stored; valid while created_ns is about its sender's newest */
     struct mr_cow_head head;
     uint32_t sender, path;
     uint64_t created_ns, oldest_ns, count;

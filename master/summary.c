@@ -12,6 +12,8 @@
 #define TEXT_CHUNK ((size_t)64 << 10)
 #define TEXT_MAX ((size_t)1 << 30)
 #define RECENT_WINDOWS 10 /* of 1 s */
+/* The payloads of a delta that was too large for one are made within this time. */
+#define SAME_DELTA_NS (20 * MR_MILLISECOND_NS)
 
 /* What the pieces of a summary are made with. */
 struct make {
@@ -166,7 +168,7 @@ void mr_summary_clamp(struct mr_summary_quantile *quantile, const struct mr_time
 
 static uint64_t recent_of(const struct mr_model_root *root, uint32_t entry)
 {
-    uint64_t newest = root->published_ns / MR_SECOND_NS, sum = 0;
+    uint64_t newest = mr_clock_realtime_ns() / MR_SECOND_NS, sum = 0;
 
     for (uint64_t i = 1; i <= RECENT_WINDOWS && i <= newest; i++) {
         const struct mr_model_window *window =
@@ -342,7 +344,7 @@ static void add_open(struct make *make, const struct mr_model_open *open)
     uint32_t entry = mr_model_path(make->root, open->path)->entry;
 
     if (entry == MR_MODEL_NONE || open->count == 0 ||
-        open->created_ns != sender->created_ns)
+        open->created_ns + SAME_DELTA_NS < sender->created_ns)
         return;
     make->open[entry] += open->count;
     if (make->oldest[entry] == 0 || open->oldest_ns < make->oldest[entry])

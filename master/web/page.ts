@@ -140,12 +140,12 @@ function share(cell: HTMLTableCellElement, text: string, part: number, all: numb
     setText(ratio, percent(part, all));
 }
 
-function title(cell: HTMLTableCellElement, name: string, below: string): void {
+function title(cell: HTMLTableCellElement, name: string, below: string, whole = below): void {
     if (!cell.firstElementChild)
         cell.append(make("code"), make("small"));
     setText(cell.children[0], name);
     setText(cell.children[1], below);
-    cell.title = below ? name + "\n" + below : name;
+    cell.title = whole ? name + "\n" + whole : name;
 }
 
 class Table<Row> {
@@ -318,14 +318,20 @@ const entryColumns: Column<Entry>[] = [
      fill: (cell, row) => amount(cell, row.paths)},
 ];
 
-function place(row: Func): string {
-    const file = row.file ? row.file + (row.line ? ":" + row.line : "") : "";
-    return [row.module, file, row.outer ? "outer frame" : ""].filter(Boolean).join(" \u00b7 ");
+/* The last `parts` of a file's name. */
+function tail(path: string | null, parts: number): string {
+    return path ? path.split("/").slice(-parts).join("/") : "";
+}
+
+function place(row: Func, isShort: boolean): string {
+    const file = isShort ? tail(row.file, 2) : row.file || "";
+    return [isShort ? tail(row.module, 1) : row.module, file && row.line ? file + ":" + row.line : file,
+        row.outer ? "outer frame" : ""].filter(Boolean).join(" \u00b7 ");
 }
 
 const functionColumns: Column<Func>[] = [
     {title: "function", hint: "where the time goes", name: true, sort: row => row.name,
-     fill: (cell, row) => title(cell, row.name, place(row))},
+     fill: (cell, row) => title(cell, row.name, place(row, true), place(row, false))},
     {title: "calls", hint: "calls so far", sort: row => row.calls,
      fill: (cell, row) => amount(cell, row.calls)},
     {title: "self", hint: "time in the function itself, and the share of all time",
