@@ -51,17 +51,19 @@ static int say(int exit_status, const char *text)
 static int explain_probe(const char *name, const struct mr_program *program)
 {
     if (program->probe == MR_PROBE_HOOKS)
-        (void)fprintf(stderr,
-                      "%s: %s calls the hooks of -finstrument-functions, but is linked "
-                      "statically: link it with $(pkg-config --libs millrace)\n",
-                      table.command, name);
-    else
         (void)fprintf(
             stderr,
-            "%s: %s has no probe in it: compile it with $(pkg-config --cflags "
-            "millrace) and link it with $(pkg-config --libs millrace), that is:\n"
-            "  cc -finstrument-functions ... -lmillrace\n",
+            "%s: %s has the hooks of -finstrument-functions, but is static: link "
+            "it with $(pkg-config --libs millrace)\n",
             table.command, name);
+    else
+        (void)fprintf(stderr,
+                      "%s: %s has no probe in it. Build it so:\n"
+                      "    cc $(pkg-config --cflags millrace) -O2 -c program.c\n"
+                      "    cc program.o $(pkg-config --libs millrace) -o program\n"
+                      "that is, with -finstrument-functions and -lmillrace. Where only a "
+                      "library of it has the probe, --unchecked runs it.\n",
+                      table.command, name);
     return EXIT_USAGE;
 }
 

@@ -146,11 +146,11 @@ static void log_state(struct forward *forward)
         if (is_open)
             mr_log_info("forward: connected to %s", target);
         else
-            mr_log_info("forward: the connection to %s is lost: %s", target,
+            mr_log_info("forward: the connection is lost: %s",
                         forward->sender.last_error.text);
     } else if (!is_open && forward->sender.last_error.status != MR_OK &&
                forward->sender.stats.failures > 0) {
-        (void)mr_log_limited(&limit, MR_LOG_WARN, "forward: %s: %s; trying again", target,
+        (void)mr_log_limited(&limit, MR_LOG_WARN, "forward: %s; trying again",
                              forward->sender.last_error.text);
     }
 }
