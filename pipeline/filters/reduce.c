@@ -69,42 +69,49 @@ void mr_reduce_enter_window(struct mr_reduce *reduce, uint64_t ns)
 }
 
 /*
- * The hot loop's step for a call that opens inside a call tree. False: the slow path is to take it.
+ * What the hot loop keeps in registers: through memory, each event would wait for the
+ * stores of the one before it. `path` is that of the innermost call.
  */
-static MR_ALWAYS_INLINE bool open_fast(struct mr_reduce *reduce,
-                                       struct mr_reduce_stream *stream,
+struct hot {
+    struct mr_open_call *frames;
+    uint64_t *children;
+    uint32_t depth, capacity, path;
+    uint32_t child_count, child_limit;
+};
+
+/* A call that opens inside a call tree. False, with nothing changed: for the slow path. */
+static MR_ALWAYS_INLINE bool open_fast(struct mr_reduce *reduce, struct hot *hot,
                                        const struct mr_event *event)
 {
     uint32_t path;
 
-    if (MR_UNLIKELY(stream->depth == stream->capacity))
+    if (MR_UNLIKELY(hot->depth == hot->capacity))
         return false;
-    path = mr_paths_child(&reduce->paths, stream->frames[stream->depth - 1].path,
-                          event->site);
+    path = mr_paths_child(&reduce->paths, hot->path, event->site);
     if (MR_UNLIKELY(path == MR_PATH_NONE))
         return false;
-    stream->frames[stream->depth++] =
-        (struct mr_open_call){.enter_ns = event->ns,
-                              .path = path,
-                              .first_child = stream->child_count,
-                              .site = event->site};
+    hot->frames[hot->depth++] = (struct mr_open_call){.enter_ns = event->ns,
+                                                      .path = path,
+                                                      .first_child = hot->child_count,
+                                                      .site = event->site};
+    hot->path = path;
     return true;
 }
 
-/* Folded only: the innermost call as a node in its parent's list. False, with nothing changed, when there is no room. */
-static MR_ALWAYS_INLINE bool collect_fast(struct mr_reduce *reduce,
-                                          struct mr_reduce_stream *stream,
-                                          const struct mr_open_call *frame,
-                                          struct mr_path *path)
+/*
+ * Folded only: the innermost call becomes a node in its parent's list. False, with
+ * nothing changed, when there is no room.
+ */
+static MR_ALWAYS_INLINE bool collect_fast(struct mr_reduce *reduce, struct hot *hot,
+                                          struct mr_path *path, bool *is_folded)
 {
-    uint64_t *list = stream->children + frame->first_child;
-    uint32_t count = stream->child_count - frame->first_child, number = path->last_node;
+    const struct mr_open_call *frame = &hot->frames[hot->depth - 1];
+    uint32_t first = frame->first_child, number = path->last_node;
+    uint64_t *list = hot->children + first;
+    uint32_t count = hot->child_count - first;
     uint64_t hash = mr_node_hash(frame->site, list, count);
-    struct mr_trace *trace = &stream->traces[stream->trace_count - 1];
 
-    if (MR_UNLIKELY(frame->first_child == stream->child_capacity ||
-                    frame->first_child - stream->frames[trace->frame].first_child >=
-                        reduce->config->trace_children_max))
+    if (MR_UNLIKELY(first >= hot->child_limit))
         return false;
     if (MR_UNLIKELY(
             !mr_node_is(&reduce->nodes, number, hash, frame->site, list, count))) {
@@ -113,33 +120,19 @@ static MR_ALWAYS_INLINE bool collect_fast(struct mr_reduce *reduce,
             return false;
         path->last_node = number;
     }
-    stream->child_count = frame->first_child;
-    if (frame->first_child > frame[-1].first_child && mr_child_node(list[-1]) == number) {
-        trace->is_folded = true;
+    hot->child_count = first;
+    if (first > frame[-1].first_child && mr_child_node(list[-1]) == number) {
+        *is_folded = true;
         return true;
     }
     list[0] = number;
-    stream->child_count++;
+    hot->child_count++;
     return true;
 }
 
-/* A call inside a call tree that ends ok. False, with nothing changed, when the slow path is to take it. */
-static MR_ALWAYS_INLINE bool close_fast(struct mr_reduce *reduce,
-                                        struct mr_reduce_stream *stream,
-                                        const struct mr_event *event)
+static MR_ALWAYS_INLINE void count_fast(struct mr_reduce *reduce, struct mr_path *path,
+                                        uint64_t total, uint64_t self, uint32_t bin)
 {
-    struct mr_open_call *frame = &stream->frames[stream->depth - 1];
-    struct mr_path *path = &reduce->paths.nodes[frame->path];
-    uint64_t total = event->ns - frame->enter_ns, self = total - frame->child_ns;
-    uint32_t bin = total ? mr_reduce_bin(reduce, total) : 0;
-
-    if (MR_UNLIKELY(path->window != reduce->window ||
-                    (total && !mr_bins_has(&path->bins, bin))))
-        return false;
-    if (stream->is_collecting && !collect_fast(reduce, stream, frame, path))
-        return false;
-    frame[-1].child_ns += total;
-    stream->depth--;
     path->ok++;
     path->total_sum += total;
     path->self_sum += self;
@@ -151,35 +144,90 @@ static MR_ALWAYS_INLINE bool close_fast(struct mr_reduce *reduce,
         mr_bins_add(&path->bins, &reduce->bins, bin);
     else
         path->zeros++;
+}
+
+/*
+ * A call inside a call tree that ends ok. False, with nothing changed: for the slow path.
+ */
+static MR_ALWAYS_INLINE bool close_fast(struct mr_reduce *reduce, struct hot *hot,
+                                        const struct mr_event *event, bool is_collecting,
+                                        bool *is_folded)
+{
+    struct mr_open_call *frame = &hot->frames[hot->depth - 1];
+    struct mr_path *path = &reduce->paths.nodes[hot->path];
+    uint64_t total = event->ns - frame->enter_ns, self = total - frame->child_ns;
+    uint32_t bin = total ? mr_reduce_bin(reduce, total) : 0;
+
+    if (MR_UNLIKELY(path->window != reduce->window ||
+                    (total && !mr_bins_has(&path->bins, bin))))
+        return false;
+    if (is_collecting && !collect_fast(reduce, hot, path, is_folded))
+        return false;
+    frame[-1].child_ns += total;
+    hot->path = frame[-1].path;
+    hot->depth--;
+    count_fast(reduce, path, total, self, bin);
     return true;
 }
 
-/* Calls inside a call tree that end ok. Takes events until one is anything else; returns how many. */
+/* How far child lists may reach before the slow path grows them or gives the shape up. */
+static uint32_t child_limit(const struct mr_reduce *reduce,
+                            const struct mr_reduce_stream *stream)
+{
+    uint64_t limit;
+
+    if (!stream->is_collecting)
+        return 0;
+    limit = (uint64_t)stream->frames[stream->traces[stream->trace_count - 1].frame]
+                .first_child +
+            reduce->config->trace_children_max;
+    return limit < stream->child_capacity ? (uint32_t)limit : stream->child_capacity;
+}
+
+/*
+ * Calls inside a call tree that end ok. Takes events until one is anything else; returns
+ * how many.
+ */
 static uint32_t run(struct mr_reduce *reduce, struct mr_reduce_stream *stream,
                     const struct mr_event *events, uint32_t count)
 {
-    uint32_t done, closed = 0;
+    struct hot hot = {.frames = stream->frames,
+                      .children = stream->children,
+                      .depth = stream->depth,
+                      .capacity = stream->capacity,
+                      .child_count = stream->child_count,
+                      .child_limit = child_limit(reduce, stream)};
+    bool is_collecting = stream->is_collecting, is_folded = false;
+    uint32_t done, closed;
 
+    if (stream->depth == 0)
+        return 0; /* what opens here is a root or an outer frame */
+    hot.path = stream->frames[stream->depth - 1].path;
     for (done = 0; done < count; done++) {
         const struct mr_event *event = &events[done];
 
         if (MR_UNLIKELY(event->flags != 0))
             break;
         if (event->kind == MR_EVENT_OPEN) {
-            if (!open_fast(reduce, stream, event))
+            if (!open_fast(reduce, &hot, event))
                 break;
             continue;
         }
         if (MR_UNLIKELY(event->kind != MR_EVENT_CLOSE ||
                         !mr_reduce_in_window(reduce, event->ns)))
             break;
-        if (!close_fast(reduce, stream, event))
+        if (!close_fast(reduce, &hot, event, is_collecting, &is_folded))
             break;
-        closed++;
     }
+    /* Opens and closes make `done`, and their difference is that of the depths. */
+    closed = (done + stream->depth - hot.depth) / 2;
+    stream->depth = hot.depth;
+    stream->child_count = hot.child_count;
     stream->closed += closed;
     stream->last += done;
     stream->reduced += 2 * (uint64_t)closed;
+    if (is_folded)
+        stream->traces[stream->trace_count - 1].is_folded = true;
     return done;
 }
 
