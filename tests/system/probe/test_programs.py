@@ -164,7 +164,8 @@ def test_live_threads_past_the_ceiling_are_counted():
 
 def test_destructors_of_threads_and_processes():
     _, accounts, output = trace("destructors", 20)
-    check(accounts[0]["exit"] == 0, output)
+    # ThreadSanitizer's runtime forgets threads early; what comes later is counted.
+    check(accounts[0]["exit"] == (200 if "thread" in SANITIZED else 0), output)
     _, accounts, output = trace("atexit")
     check(accounts[0]["events"] == 16, output)
 
