@@ -3,6 +3,7 @@
 import os
 import random
 import socket
+import sqlite3
 import stat
 import time
 import unittest
@@ -10,9 +11,11 @@ import unittest
 from common import Case, SLOW, fed, feed
 
 PATHS = 100
-# What feed.c puts into each delta: entry e has 1 + e % 3 calls of each of its PATHS / 5 paths.
-CALLS_PER_DELTA = sum(1 + entry % 3 for entry in range(5)) * PATHS // 5
-EVENTS_PER_DELTA = 3 * 2 * PATHS
+
+
+# What feed.c puts into each delta: entry e has 1 + e % 3 calls of each of its paths / 5 paths.
+def calls_per_delta(paths):
+    return sum(1 + entry % 3 for entry in range(5)) * paths // 5
 
 
 def free_port():
@@ -25,15 +28,15 @@ class Restart(Case):
     def ok_calls(self, master):
         return sum(row["ok"] for row in master.get("/api/v1/functions?limit=10000")["functions"])
 
-    def check_sums(self, master, deltas):
+    def check_sums(self, master, deltas, paths=PATHS):
         """Every delta counted once, in every table that counts it."""
-        self.assertEqual(self.ok_calls(master), deltas * CALLS_PER_DELTA)
+        self.assertEqual(self.ok_calls(master), deltas * calls_per_delta(paths))
         ledger = master.get("/api/v1/ledger")["ledger"]
-        self.assertEqual(ledger["written"], deltas * EVENTS_PER_DELTA)
+        self.assertEqual(ledger["written"], deltas * 3 * 2 * paths)
         self.assertEqual(ledger["reduced"] + ledger["lost"], ledger["written"])
         self.assertTrue(ledger["balanced"])
         entries = master.get("/api/v1/entries")
-        self.assertEqual(sum(entries["coverage"]["calls"].values()), deltas * CALLS_PER_DELTA)
+        self.assertEqual(sum(entries["coverage"]["calls"].values()), deltas * calls_per_delta(paths))
         shapes = master.get("/api/v1/shapes")["shapes"]
         self.assertEqual(sum(row["traces"] for row in shapes), deltas * 9)
 
@@ -95,6 +98,37 @@ class Restart(Case):
         second = self.master()
         fed(feed(second.listen, "--deltas", 5, "--paths", PATHS, *sender))
         self.check_sums(second, 5)
+
+    def test_a_store_that_cannot_be_written_for_a_while(self):
+        """Nothing is acknowledged meanwhile, reading stops before memory is full, and then all goes on."""
+        deltas, paths = 150, 5000
+        master = self.master("--credit", "64M")
+        fed(feed(master.listen, "--deltas", 1, "--paths", PATHS))
+        other = sqlite3.connect(os.path.join(self.store, "millrace.sqlite"), isolation_level=None)
+        master.wait_for(lambda: self.lock(other))
+        workers = [feed(master.listen, "--deltas", deltas, "--paths", paths, "--seed", i) for i in range(3)]
+        master.wait_for(lambda: master.request("GET", "/readyz")[0] == 503, 30)
+        master.wait_for(lambda: master.metric("ingest_pauses_total") > 0, 60)
+        self.assertLess(master.metric("store_pending_bytes"), 64 << 20)
+        self.assertEqual(master.get("/healthz"), {"status": "alive"})
+        time.sleep(6)  # longer than a peer may be silent
+        self.assertEqual([worker.poll() for worker in workers], [None] * 3)
+        other.execute("ROLLBACK")
+        other.close()
+        for report in [fed(worker) for worker in workers]:
+            self.assertEqual((report["drained"], report["acked"]), (True, deltas + 1), report)
+            self.assertEqual(report["connects"], 1)
+        master.wait_for(lambda: master.request("GET", "/readyz")[0] == 200)
+        self.assertEqual(master.stop()[0], 0)
+        again = self.master()
+        self.assertEqual(self.ok_calls(again), calls_per_delta(PATHS) + 3 * deltas * calls_per_delta(paths))
+
+    def lock(self, other):
+        try:
+            other.execute("BEGIN IMMEDIATE")
+            return True
+        except sqlite3.OperationalError:
+            return False
 
 
 class Refusal(Case):
