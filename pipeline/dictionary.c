@@ -14,11 +14,12 @@
 #define BLOCK_OVERHEAD 16 /* of malloc */
 
 struct entry {
-    void *block;   /* pipeline/dict_copy.h */
+    void *block;   /* pipeline/dict_copy.h; NULL: a node that was released */
     uint32_t next; /* in the list of unsent ones */
     uint16_t kind;
     uint16_t rank; /* the better one is greater */
     bool is_unsent;
+    bool is_missed; /* released, and there is a receiver that never got it */
 };
 
 struct mr_dictionary {
@@ -28,7 +29,8 @@ struct mr_dictionary {
     uint32_t count, capacity;
     uint32_t first_unsent, last_unsent, unsent_count;
     size_t bytes;
-    uint64_t beyond;
+    size_t node_bytes; /* of nodes that were sent; part of `bytes` */
+    uint64_t beyond, released;
 };
 
 enum mr_status mr_dictionary_new(const struct mr_dictionary_limits *limits,
@@ -42,6 +44,9 @@ enum mr_status mr_dictionary_new(const struct mr_dictionary_limits *limits,
         limits && limits->items_max ? limits->items_max : MR_DICTIONARY_ITEMS_MAX;
     made->limits.bytes_max =
         limits && limits->bytes_max ? limits->bytes_max : MR_DICTIONARY_BYTES_MAX;
+    made->limits.node_bytes_max = limits && limits->node_bytes_max
+                                      ? limits->node_bytes_max
+                                      : MR_DICTIONARY_NODE_BYTES_MAX;
     made->first_unsent = made->last_unsent = NONE;
     mr_table_init(&made->table, made->limits.items_max);
     *dictionary = made;
@@ -188,6 +193,25 @@ static enum mr_status keep_better(struct mr_dictionary *dictionary,
     return MR_OK;
 }
 
+/* A released node has come by again, and there is somebody to tell it to. */
+static enum mr_status take_back(struct mr_dictionary *dictionary,
+                                const struct mr_dict_item *item, uint32_t index)
+{
+    struct entry *entry = &dictionary->entries[index];
+    size_t bytes = bytes_of(item);
+
+    if (bytes > dictionary->limits.bytes_max - dictionary->bytes)
+        return refuse(dictionary);
+    entry->block = mr_dict_copy_new(item);
+    if (!entry->block)
+        return MR_ENOMEM;
+    entry->is_missed = false;
+    dictionary->released--;
+    dictionary->bytes += bytes;
+    add_unsent(dictionary, index);
+    return MR_OK;
+}
+
 enum mr_status mr_dictionary_take(struct mr_dictionary *dictionary,
                                   const struct mr_dict_item *item)
 {
@@ -201,6 +225,8 @@ enum mr_status mr_dictionary_take(struct mr_dictionary *dictionary,
     MR_DEBUG_ASSERT(index == MR_TABLE_NONE || index < dictionary->count);
     if (index == MR_TABLE_NONE)
         return keep_new(dictionary, item, key, rank);
+    if (dictionary->entries[index].is_missed)
+        return take_back(dictionary, item, index);
     return keep_better(dictionary, item, index, rank);
 }
 
@@ -215,6 +241,26 @@ bool mr_dictionary_peek(const struct mr_dictionary *dictionary, struct mr_dict_i
     return true;
 }
 
+/* Keeps the body of a node that was sent while there is room for it, and else its id. */
+static void keep_or_release(struct mr_dictionary *dictionary, struct entry *entry)
+{
+    struct mr_dict_item item;
+    size_t bytes;
+
+    if (entry->kind != MR_DICT_NODE)
+        return;
+    mr_dict_copy_get((enum mr_dict_kind)entry->kind, entry->block, &item);
+    bytes = bytes_of(&item);
+    if (bytes <= dictionary->limits.node_bytes_max - dictionary->node_bytes) {
+        dictionary->node_bytes += bytes;
+        return;
+    }
+    free(entry->block);
+    entry->block = NULL;
+    dictionary->bytes -= bytes;
+    dictionary->released++;
+}
+
 void mr_dictionary_mark_sent(struct mr_dictionary *dictionary)
 {
     struct entry *entry;
@@ -227,15 +273,19 @@ void mr_dictionary_mark_sent(struct mr_dictionary *dictionary)
     if (entry->next == NONE)
         dictionary->last_unsent = NONE;
     dictionary->unsent_count--;
+    keep_or_release(dictionary, entry);
 }
 
 void mr_dictionary_mark_all_unsent(struct mr_dictionary *dictionary)
 {
     dictionary->first_unsent = dictionary->last_unsent = NONE;
     dictionary->unsent_count = 0;
+    dictionary->node_bytes = 0; /* all of them are sent once more */
     for (uint32_t i = 0; i < dictionary->count; i++) {
         dictionary->entries[i].is_unsent = false;
-        add_unsent(dictionary, i);
+        dictionary->entries[i].is_missed = !dictionary->entries[i].block;
+        if (dictionary->entries[i].block)
+            add_unsent(dictionary, i);
     }
 }
 
@@ -245,5 +295,6 @@ void mr_dictionary_stats(const struct mr_dictionary *dictionary,
     *stats = (struct mr_dictionary_stats){.items = dictionary->count,
                                           .unsent = dictionary->unsent_count,
                                           .bytes = dictionary->bytes,
-                                          .beyond = dictionary->beyond};
+                                          .beyond = dictionary->beyond,
+                                          .released = dictionary->released};
 }

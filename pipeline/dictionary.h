@@ -17,6 +17,10 @@
  *         mr_dictionary_mark_sent(dictionary);
  *     }
  *
+ * Nodes are as many as there are ever new shapes. Past node_bytes_max, a node that was
+ * sent is known by its id alone: it is not sent twice, and a new receiver does not get it
+ * again until it comes by again. (Who needs nodes is the master, and it keeps them.)
+ *
  * One thread at a time. Owns copies of the items. Bounded by items and bytes.
  */
 #ifndef MR_PIPELINE_DICTIONARY_H
@@ -30,16 +34,19 @@
 #include "net/control.h"
 
 struct mr_dictionary_limits {
-    uint32_t items_max; /* 0: the default */
-    size_t bytes_max;   /* of the copies; 0: the default */
+    uint32_t items_max;    /* 0: the default */
+    size_t bytes_max;      /* of the copies; 0: the default */
+    size_t node_bytes_max; /* of the nodes among them that were sent; 0: the default */
 };
 #define MR_DICTIONARY_ITEMS_MAX (1u << 20)
 #define MR_DICTIONARY_BYTES_MAX ((size_t)128 << 20)
+#define MR_DICTIONARY_NODE_BYTES_MAX ((size_t)2 << 20)
 
 struct mr_dictionary_stats {
     uint32_t items, unsent;
     size_t bytes;
-    uint64_t beyond; /* news that found no room */
+    uint64_t beyond;   /* news that found no room */
+    uint64_t released; /* nodes known by their id alone */
 };
 
 struct mr_dictionary;

@@ -211,6 +211,41 @@ static void past_its_bounds_it_says_so_and_counts(void **state)
 }
 
 /* The naive model: for each of 50 sites the best quality seen and the best sent. */
+static void nodes_past_their_budget_are_known_by_id_until_a_new_receiver_misses_them(
+    void **state)
+{
+    const struct mr_dictionary_limits limits = {.node_bytes_max = 2000};
+    struct mr_dictionary *dictionary = new_dictionary(&limits);
+    struct mr_dictionary_stats stats;
+    struct mr_dict_item item = {.kind = MR_DICT_NODE};
+    struct mr_dict_item site = site_item(1, MR_QUALITY_OFFSET, "");
+    static const uint8_t children[680]; /* two of them pass the budget */
+
+    (void)state;
+    assert_int_equal(mr_dictionary_take(dictionary, &site), MR_OK);
+    for (uint64_t i = 0; i < 10; i++) {
+        item.node = (struct mr_dict_node){
+            .id = {1, i}, .children = mr_span_of(children, sizeof(children))};
+        assert_int_equal(mr_dictionary_take(dictionary, &item), MR_OK);
+    }
+    assert_int_equal(send_all(dictionary), 11);
+    mr_dictionary_stats(dictionary, &stats);
+    assert_int_equal(stats.items, 11);
+    assert_int_equal(stats.released, 8);
+    assert_true(stats.bytes < 2500);
+    assert_int_equal(mr_dictionary_take(dictionary, &item), MR_OK); /* the last one */
+    assert_int_equal(send_all(dictionary), 0);
+    mr_dictionary_mark_all_unsent(dictionary);
+    assert_int_equal(send_all(dictionary), 3); /* the site, two nodes */
+    assert_int_equal(mr_dictionary_take(dictionary, &item), MR_OK);
+    assert_int_equal(send_all(dictionary), 1);
+    assert_int_equal(mr_dictionary_take(dictionary, &item), MR_OK);
+    assert_int_equal(send_all(dictionary), 0);
+    mr_dictionary_stats(dictionary, &stats);
+    assert_int_equal(stats.released, 8);
+    mr_dictionary_free(dictionary);
+}
+
 static void random_sequences_agree_with_an_array_model(void **state)
 {
     struct mr_dictionary *dictionary = new_dictionary(NULL);
@@ -253,6 +288,8 @@ int main(void)
         cmocka_unit_test(every_kind_that_goes_upward_is_kept_and_no_other),
         cmocka_unit_test(a_new_receiver_gets_everything_in_the_first_order),
         cmocka_unit_test(past_its_bounds_it_says_so_and_counts),
+        cmocka_unit_test(
+            nodes_past_their_budget_are_known_by_id_until_a_new_receiver_misses_them),
         cmocka_unit_test(random_sequences_agree_with_an_array_model),
     };
 
