@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * field                 written by        read by      access program, level
- * mr_log_init       every logger plain: written once, before threads start limit->next_ns
- * winner of a turn  every logger relaxed; compare-exchange picks one winner per interval
- * limit->suppressed     losers, winner    winner       relaxed: a count, ordered with
- * nothing Progress: wait-free but for write(). Checked by: tests/unit/base/test_log.c
+ * field              written by        read by       access
+ * program, level     mr_log_init       every logger  plain: written once, before threads start
+ * limit->next_ns     winner of a turn  every logger  relaxed; compare-exchange picks one winner
+ *                                                    per interval
+ * limit->suppressed  losers, winner    winner        relaxed: a count, ordered with nothing
+ *
+ * Progress: wait-free but for write(). Checked by: tests/unit/base/test_log.c
  */
 #include "base/log.h"
 

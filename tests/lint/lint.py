@@ -7,11 +7,12 @@
 - Every header compiles alone, with all warnings; the probe's public headers as C17 and as C++17.
 - No file is longer than 800 lines, no function longer than 100; over 400 and 60 are counted.
 - Every source begins with its SPDX line; nothing in it says that it is unfinished.
+- A file that opens with a concurrency table ("field ... written by") is in the index, docs/CONCURRENCY.md.
 - Compiler extensions live in base/compiler.h (and in probe/arch.h, for the processor's; and in the probe's public
   headers, which include nothing of ours).
 
 Prints one line "file:line: what" per fault; exit status 1 if there is any. Use:
-    lint.py --root . [--cc gcc] [--cxx g++] [--cflags '-Wall ...'] [--only includes,headers,sizes,text,extensions]
+    lint.py --root . [--cc gcc] [--cxx g++] [--cflags '-Wall ...'] [--only includes,headers,sizes,text,extensions,tables]
 """
 import argparse
 import concurrent.futures
@@ -47,6 +48,9 @@ PUBLIC_HEADERS = "probe/include/"
 EXTENSION_HOMES = ("base/compiler.h", "probe/arch.h")
 EXTENSION_WORDS = re.compile(
     r"\b(__attribute__|__builtin_\w+|__typeof__|typeof|__asm__|asm|__extension__|__int128|__sync_\w+|__atomic_\w+)\b")
+TABLE = re.compile(r"^ \* field +.*written by")
+TABLE_INDEX = "docs/CONCURRENCY.md"
+TABLE_FOLDERS = ("base", "net", "probe", "pipeline", "worker", "master", "cli")
 # Spelled apart, so that this file does not accuse itself.
 UNFINISHED = re.compile(r"\b(" + "TO" + "DO|" + "FIX" + "ME|" + "XX" + r"X)\b")
 
@@ -154,6 +158,19 @@ def check_extensions(path, lines, report):
             report.fault(path, number, f"{match.group(0)}: compiler extensions live in base/compiler.h")
 
 
+def check_tables(paths, options, report):
+    try:
+        with open(os.path.join(options.root, TABLE_INDEX), encoding="utf-8") as file:
+            index = file.read()
+    except FileNotFoundError:
+        index = ""
+    for path in paths:
+        if path.split("/")[0] in TABLE_FOLDERS and path.endswith(C_EXTENSIONS):
+            has_table = any(TABLE.match(line) for line in read_lines(options.root, path))
+            if has_table and f"`{path}`" not in index:
+                report.fault(path, 1, f"its concurrency table is missing from {TABLE_INDEX}")
+
+
 def header_commands(path, options):
     """The compiler calls, with the text for their stdin, that a header must survive."""
     flags = ["-Werror", "-fsyntax-only"] + shlex.split(options.cflags)
@@ -200,6 +217,8 @@ def run(options):
             if name == "includes" and not path.endswith(C_EXTENSIONS + CXX_EXTENSIONS):
                 continue
             check(path, lines, report)
+    if "tables" in only:
+        check_tables(paths, options, report)
     if "headers" in only:
         check_headers(paths, options, report)
     return report, len(paths)
@@ -212,7 +231,7 @@ def main():
     parser.add_argument("--cxx", default="c++")
     parser.add_argument("--cflags", default="-Wall -Wextra -Wpedantic", help="for C and C++")
     parser.add_argument("--c-only-flags", default="", help="for C alone")
-    parser.add_argument("--only", default="includes,headers,sizes,text,extensions")
+    parser.add_argument("--only", default="includes,headers,sizes,text,extensions,tables")
     options = parser.parse_args()
     report, count = run(options)
     for fault in report.faults:

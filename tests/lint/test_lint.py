@@ -113,6 +113,13 @@ class LintTest(unittest.TestCase):
         self.write("base/compiler.h", "#ifndef C_H\n#define C_H\n#define MR_X __attribute__((unused))\n#endif\n")
         self.expect("net/o.c:3: __attribute__: compiler extensions")
 
+    def test_a_concurrency_table_outside_the_index(self):
+        table = "/*\n * field  written by  read by  access\n * tail   producer    any      relaxed\n */\nint a;\n"
+        self.write("net/o.c", table)
+        self.write("net/p.c", table)
+        self.write("docs/CONCURRENCY.md", "| `net/p.c` | tail |\n")
+        self.expect("net/o.c:1: its concurrency table is missing")
+
 
 if __name__ == "__main__":
     unittest.main()
