@@ -10,10 +10,10 @@
 #include "probe/drain.h"
 
 #include "net/chunk.h"
+#include "probe/drain_private.h"
 
 #include <string.h>
 
-#define WORD_BYTES sizeof(uint64_t)
 #define LOSS_WORDS 3
 /* How far behind an unwritten word a written one is looked for. */
 #define HOLE_REACH 16
@@ -73,101 +73,6 @@ static size_t copy_words(const struct mr_ring *ring, uint64_t from, size_t max,
     return count;
 }
 
-static uint64_t word_at(const uint8_t *body, size_t index)
-{
-    uint64_t word;
-
-    memcpy(&word, body + index * WORD_BYTES, WORD_BYTES);
-    return word;
-}
-
-/* Full time of a word: within 2^31 ticks of the last sync, as the owner sees to it. */
-static void set_ticks(struct mr_ring_place *place, uint64_t word)
-{
-    int32_t step = (int32_t)((uint32_t)word - (uint32_t)place->sync_ticks);
-    uint64_t ticks = place->sync_ticks + (uint64_t)(int64_t)step;
-
-    if (ticks > place->ticks) /* an inversion does not turn the stream back */
-        place->ticks = ticks;
-}
-
-static uint64_t events_of(uint32_t kind)
-{
-    static const uint8_t counts[] = {
-#define X(number, name, words, event) [number] = (event),
-        MR_RECORD_KINDS(X)
-#undef X
-    };
-
-    return kind < MR_ARRAY_COUNT(counts) ? counts[kind] : 0;
-}
-
-static void account_loss(struct mr_ring_place *place, struct mr_drain_totals *totals,
-                         uint64_t payload)
-{
-    uint64_t events = payload & ((UINT64_C(1) << 48) - 1);
-    uint32_t reason = (payload >> 48) & 0xff;
-
-    place->next_event += events;
-    place->lost += events;
-    if (reason < MR_LOSS_REASON_COUNT)
-        totals->lost[reason] += events;
-}
-
-/* One record that is no plain event, at `index`; its words. */
-static size_t account_record(const uint8_t *body, size_t index,
-                             struct mr_ring_place *place, struct mr_drain_totals *totals)
-{
-    uint64_t word = word_at(body, index);
-    uint32_t site = mr_word_site(word), kind = site & 0xff;
-    size_t words = 1 + (site >> 8 & 0xff);
-
-    if (kind == MR_RECORD_SYNC) {
-        place->sync_ticks = word_at(body, index + 1) & MR_WORD_PAYLOAD_MASK;
-        word = place->sync_ticks;
-    } else if (kind == MR_RECORD_LOSS) {
-        account_loss(place, totals, word_at(body, index + 1));
-    } else {
-        place->next_event += events_of(kind);
-        totals->events += events_of(kind);
-    }
-    set_ticks(place, word);
-    return words;
-}
-
-/* Accounts for `count` words; how many of them are whole records. */
-static size_t account(const uint8_t *body, size_t count, struct mr_ring_place *place,
-                      struct mr_drain_totals *totals)
-{
-    size_t index = 0;
-
-    while (index < count) {
-        uint64_t word = word_at(body, index);
-        uint32_t site = mr_word_site(word);
-
-        if (site >= MR_SITE_FIRST_NAMED) {
-            place->next_event++;
-            totals->events++;
-            set_ticks(place, word);
-            index++;
-        } else if (index + 1 + (site >> 8 & 0xff) <= count) {
-            index += account_record(body, index, place, totals);
-        } else {
-            break;
-        }
-    }
-    return index;
-}
-
-static size_t account_plain(const uint8_t *body, size_t count,
-                            struct mr_ring_place *place, struct mr_drain_totals *totals)
-{
-    place->next_event += count;
-    totals->events += count;
-    set_ticks(place, word_at(body, count - 1));
-    return count;
-}
-
 static struct mr_chunk chunk_at(const struct mr_ring *ring, uint32_t epoch)
 {
     const struct mr_ring_place *place = &ring->staged;
@@ -215,9 +120,10 @@ static bool put_words(struct mr_drain_frame *frame, struct mr_ring *ring, uint32
     if (count == 0)
         return false;
     if (special & MR_WORD_LAP)
-        count = account(chunk_body(frame), count, &ring->staged, &frame->totals);
+        count = mr_drain_account(chunk_body(frame), count, &ring->staged, &frame->totals);
     else
-        count = account_plain(chunk_body(frame), count, &ring->staged, &frame->totals);
+        count = mr_drain_account_plain(chunk_body(frame), count, &ring->staged,
+                                       &frame->totals);
     if (count == 0)
         return false;
     ring->staged.tail += count;
@@ -233,7 +139,7 @@ static size_t put_loss(struct mr_drain_frame *frame, struct mr_ring *ring, size_
         nesting};
 
     memcpy(chunk_body(frame) + index * WORD_BYTES, words, sizeof(words));
-    account_loss(&ring->staged, &frame->totals, loss);
+    mr_drain_account_loss(&ring->staged, &frame->totals, loss);
     return index + LOSS_WORDS;
 }
 
@@ -276,7 +182,9 @@ static bool is_abandoned(struct mr_ring *ring, bool is_closed, uint64_t now_ns)
     uint64_t tail = ring->staged.tail;
     bool is_hole = is_closed && tail < mr_load_relaxed(&ring->end);
 
-    if (is_hole)
+    if (is_hole ||
+        (is_written(ring, tail) && mr_drain_is_malformed(mr_load_acquire(
+                                       &ring->words[tail & (ring->capacity - 1)]))))
         return true;
     for (uint64_t i = 1; i <= HOLE_REACH && !is_hole; i++)
         is_hole = is_written(ring, tail + i);
@@ -293,7 +201,7 @@ static void put_hole(struct mr_drain_frame *frame, struct mr_ring *ring, uint32_
     struct mr_chunk chunk = chunk_at(ring, epoch);
     size_t count = put_loss(frame, ring, 0, 1 | (uint64_t)MR_LOSS_NESTED << 48, 0);
 
-    ring->staged.tail++;
+    ring->staged.holes[ring->staged.hole_count++] = ring->staged.tail++;
     ring->hole_polls = 0;
     put_chunk(frame, ring, &chunk, count);
 }
@@ -311,6 +219,7 @@ static bool stage(struct mr_drain_frame *frame, struct mr_ring *ring, bool has_c
 static void open_place(struct mr_ring *ring)
 {
     ring->staged = ring->done;
+    ring->staged.hole_count = 0;
     if (ring->staged.is_first && ring->staged.ticks == 0) {
         ring->staged.ticks = ring->start_ticks;
         ring->staged.sync_ticks = ring->start_ticks;
@@ -326,7 +235,7 @@ bool mr_drain_ring(struct mr_drain_frame *frame, struct mr_ring *ring, uint32_t 
     if (ring->is_staged || room_words(frame) == 0)
         return false;
     open_place(ring);
-    while (room_words(frame) > 0) {
+    while (room_words(frame) > 0 && ring->staged.hole_count < MR_RING_HOLES_MAX) {
         if (put_words(frame, ring, epoch))
             has_changed = true;
         else if (is_abandoned(ring, is_closed, now_ns)) {
@@ -356,6 +265,19 @@ bool mr_drain_source_end(struct mr_drain_frame *frame, struct mr_ring *ring,
     return stage(frame, ring, true);
 }
 
+/*
+ * A slot that was skipped still holds its word of the lap before, which would look valid
+ * again in the next lap: it gets this lap's bit.
+ */
+static void fill_holes(struct mr_ring *ring)
+{
+    for (uint32_t i = 0; i < ring->done.hole_count; i++) {
+        uint64_t index = ring->done.holes[i];
+
+        mr_store_release(&ring->words[index & (ring->capacity - 1)], lap_of(ring, index));
+    }
+}
+
 void mr_drain_commit(struct mr_drain_frame *frame, struct mr_pool *pool)
 {
     struct mr_ring *ring = frame->staged, *next;
@@ -366,6 +288,7 @@ void mr_drain_commit(struct mr_drain_frame *frame, struct mr_pool *pool)
         next = ring->staged_next;
         ring->is_staged = false;
         ring->done = ring->staged;
+        fill_holes(ring);
         /* [T] pairs with [R] in grant(), probe/ring.c. */
         mr_store_release(&ring->tail, ring->done.tail);
         if (ring->done.is_last && is_closed)

@@ -52,6 +52,8 @@ struct mr_ring_shared {
     _Atomic uint32_t sleeping; /* futex: 1 while the writer sleeps until an event */
 };
 
+#define MR_RING_HOLES_MAX 8
+
 /* The writer's place in a ring: what it has sent, or is about to (probe/drain.c). */
 struct mr_ring_place {
     uint64_t tail;       /* words taken */
@@ -60,6 +62,9 @@ struct mr_ring_place {
     uint64_t ticks;      /* full time of the last record */
     uint64_t sync_ticks; /* full time of the last sync record */
     bool is_first, is_last;
+    /* Words given up in what is staged; see mr_drain_commit(). */
+    uint32_t hole_count;
+    uint64_t holes[MR_RING_HOLES_MAX];
 };
 
 struct mr_ring {

@@ -47,7 +47,8 @@ PLAIN static void report(const char *who)
     struct mr_probe_stats stats;
     uint64_t events = made;
     const char *flush_ms = getenv("SUBJECT_FLUSH_MS");
-    int is_flushed = mr_probe_flush(flush_ms ? (uint32_t)strtoul(flush_ms, NULL, 10) : 20000) == 0;
+    int is_flushed =
+        mr_probe_flush(flush_ms ? (uint32_t)strtoul(flush_ms, NULL, 10) : 20000) == 0;
 
     (void)mr_probe_stats(&stats);
     printf("subject who=%s pid=%d made=%" PRIu64 " flushed=%d written=%" PRIu64

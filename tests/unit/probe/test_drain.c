@@ -99,6 +99,38 @@ static void a_word_of_a_running_thread_is_given_up_after_a_while(void **state)
     rig_free(rig);
 }
 
+static void a_given_up_word_is_not_found_again_a_lap_later(void **state)
+{
+    struct rig *rig = rig_new(WORDS, MR_POLICY_DROP);
+    uint64_t made = 0, now_ns = MR_SECOND_NS;
+
+    (void)state;
+    for (; rig->thread.cursor < 2 * WORDS + 100; made++) { /* words of two laps before */
+        rig_enter(rig, SITE, RIG_TICKS);
+        rig_drain(rig, RIG_FRAME_SIZE);
+    }
+    rig_enter(rig, SITE, RIG_TICKS);
+    while (rig->thread.cursor >= rig->thread.limit)
+        rig_enter(rig, SITE, RIG_TICKS);
+    rig_drain(rig, RIG_FRAME_SIZE);
+    (void)mr_arch_reserve(&rig->thread.cursor);
+    rig_enter(rig, SITE + 1, RIG_TICKS);
+    do {
+        mr_drain_begin(&rig->frame, rig->out, RIG_FRAME_SIZE);
+        (void)mr_drain_ring(&rig->frame, rig->ring, 1, now_ns);
+        mr_drain_commit(&rig->frame, &rig->pool);
+        now_ns += MR_SECOND_NS;
+    } while (rig->frame.size == 0);
+    rig_drain(rig, RIG_FRAME_SIZE);
+    for (uint64_t end = rig->thread.cursor + WORDS - 2; rig->thread.cursor < end;) {
+        rig_enter(rig, SITE + 2, RIG_TICKS);
+        rig_drain(rig, RIG_FRAME_SIZE);
+    }
+    assert_int_equal(rig_drain(rig, RIG_FRAME_SIZE),
+                     0); /* nothing but what was written */
+    rig_free(rig);
+}
+
 static void what_was_given_up_comes_again(void **state)
 {
     struct rig *rig = rig_new(WORDS, MR_POLICY_DROP);
@@ -197,6 +229,7 @@ int main(void)
         cmocka_unit_test(the_next_thread_of_a_ring_begins_anew),
         cmocka_unit_test(a_given_up_word_is_one_lost_event),
         cmocka_unit_test(a_word_of_a_running_thread_is_given_up_after_a_while),
+        cmocka_unit_test(a_given_up_word_is_not_found_again_a_lap_later),
         cmocka_unit_test(what_was_given_up_comes_again),
         cmocka_unit_test(a_running_stream_ends_with_its_source),
         cmocka_unit_test(every_event_is_written_or_lost),
