@@ -79,7 +79,7 @@ def test():
         stop = threading.Event()
         noise = threading.Thread(target=storm, args=(worker, stop))
         noise.start()
-        sender = subprocess.run([system.BIN / "rss_sender", worker.endpoint, str(EVENTS)], input="\n", text=True,
+        sender = subprocess.run([system.BIN / "rss_sender", worker.endpoint, "0", str(EVENTS)], input="\n", text=True,
                                 capture_output=True, timeout=120, check=False)
         stop.set()
         noise.join()
