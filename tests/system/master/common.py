@@ -90,7 +90,7 @@ def feed(listen, *options):
 
 
 def fed(process):
-    out = process.communicate(timeout=120 * SLOW)[0]
+    out = process.communicate(timeout=200 * SLOW)[0]
     return json.loads(out)
 
 

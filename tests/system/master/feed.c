@@ -29,6 +29,7 @@
 
 #define OUTBOX_SIZE (32u << 20)
 #define PATHS_MAX 20000
+#define DRAIN_NS (100 * MR_SECOND_NS) /* the longest wait for acknowledgements */
 #define ENTRIES 5
 #define SOURCES 3
 
@@ -328,9 +329,10 @@ static void run(struct feed *feed)
     }
     if (feed->is_bad)
         send_frame(feed, MR_FRAME_DELTA, feed->delta.data, feed->delta.size / 2);
-    for (int i = 0; i < 300 && !mr_sender_is_drained(&feed->sender) &&
-                    feed->sender.state != MR_SENDER_REFUSED;
-         i++)
+    uint64_t deadline_ns = mr_clock_monotonic_ns() + DRAIN_NS;
+    while (!mr_sender_is_drained(&feed->sender) &&
+           feed->sender.state != MR_SENDER_REFUSED &&
+           mr_clock_monotonic_ns() < deadline_ns)
         mr_sender_poll(&feed->sender, MR_SECOND_NS / 10);
     bool is_drained = mr_sender_is_drained(&feed->sender);
     report(feed, is_drained, mr_clock_monotonic_ns() - start_ns);

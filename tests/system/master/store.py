@@ -119,7 +119,8 @@ class Restart(Case):
             self.assertEqual((report["drained"], report["acked"]), (True, deltas + 1), report)
             self.assertEqual(report["connects"], 1)
         master.wait_for(lambda: master.request("GET", "/readyz")[0] == 200)
-        self.assertEqual(master.stop()[0], 0)
+        status, text = master.stop()
+        self.assertEqual(status, 0, text)
         again = self.master()
         self.assertEqual(self.ok_calls(again), calls_per_delta(PATHS) + 3 * deltas * calls_per_delta(paths))
 
