@@ -104,12 +104,24 @@ void mr_symbols_debug_close(struct mr_symbols_module *module)
     module->unit_count = module->range_count = 0;
 }
 
+/*
+ * Where a function begins. One in several pieces, such as a hot and a cold one, has a list of
+ * ranges instead of a lowest address; compilers put the piece with the entry first.
+ */
+static bool find_begin(Dwarf_Die *die, Dwarf_Addr *address)
+{
+    Dwarf_Addr base, high;
+
+    return dwarf_entrypc(die, address) == 0 ||
+           dwarf_ranges(die, 0, &base, address, &high) > 0;
+}
+
 static void add_entry(struct mr_symbols_unit *unit, Dwarf_Die *die)
 {
     void *entries = unit->entries;
     Dwarf_Addr address;
 
-    if (dwarf_entrypc(die, &address) != 0)
+    if (!find_begin(die, &address))
         return; /* a declaration, or inlined everywhere */
     if (!make_room(&entries, unit->count, &unit->capacity, ENTRIES_MAX,
                    sizeof(*unit->entries)))
