@@ -46,8 +46,6 @@ void mr_cow_fini(struct mr_cow *cow)
 {
     mr_cow_garbage_free(cow->garbage);
     cow->garbage = NULL;
-    free(cow->spare);
-    cow->spare = NULL;
 }
 
 struct mr_cow_garbage *mr_cow_publish(struct mr_cow *cow)

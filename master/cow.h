@@ -89,7 +89,6 @@ struct mr_cow {
     const struct mr_cow_type *type;
     uint64_t generation; /* stamped on what is made now; from 1 */
     struct mr_cow_garbage *garbage;
-    struct mr_cow_garbage *spare;
 };
 
 void mr_cow_init(struct mr_cow *cow, const struct mr_cow_type *type);
