@@ -287,6 +287,40 @@ static void an_address_inside_a_function_finds_it_too(void **state)
     mr_symbols_free(symbols);
 }
 
+/* Its debug information has ranges, and no lowest address. */
+static void a_function_in_a_hot_and_a_cold_piece_has_a_line(void **state)
+{
+    static const char source[] = "#include <stdio.h>\n"
+                                 "__attribute__((cold)) void fail(int n);\n"
+                                 "__attribute__((cold)) void fail(int n)\n"
+                                 "{\n"
+                                 "    printf(\"%d\\n\", n);\n"
+                                 "}\n"
+                                 "int pieces(int n)\n" /* line 7 */
+                                 "{\n"
+                                 "    if (n > 9)\n"
+                                 "        fail(n);\n"
+                                 "    return n * 3;\n"
+                                 "}\n"
+                                 "int main(int argc, char **argv)\n"
+                                 "{\n"
+                                 "    return pieces(argc) + argv[0][0];\n"
+                                 "}\n";
+    struct mr_symbols *symbols = new_symbols(NULL);
+    struct mr_symbol symbol;
+
+    (void)state;
+    write_file("pieces.c", source, sizeof(source) - 1);
+    run("cd '%s' && %s -Wl,--build-id -g -O2 -o pieces pieces.c", folder,
+        compiler("CC", "cc"));
+    assert_int_equal(look_up(symbols, "pieces", offset_of("pieces", "pieces"), &symbol),
+                     MR_OK);
+    assert_string_equal(symbol.name, "pieces");
+    assert_int_equal(symbol.quality, MR_QUALITY_DEBUG);
+    assert_int_equal(symbol.line, 7);
+    mr_symbols_free(symbols);
+}
+
 static void separate_debug_files_are_found_by_link(void **state)
 {
     struct mr_symbols *symbols = new_symbols(NULL);
@@ -565,6 +599,7 @@ int main(void)
         cmocka_unit_test(programs_with_debug_information_have_lines),
         cmocka_unit_test(without_debug_information_names_remain),
         cmocka_unit_test(an_address_inside_a_function_finds_it_too),
+        cmocka_unit_test(a_function_in_a_hot_and_a_cold_piece_has_a_line),
         cmocka_unit_test(separate_debug_files_are_found_by_link),
         cmocka_unit_test(separate_debug_files_are_found_by_build_id),
         cmocka_unit_test(a_stripped_program_has_module_and_offset_alone),
