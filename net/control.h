@@ -148,7 +148,7 @@ struct mr_dict_source_loss {
 struct mr_dict_site {
     struct mr_id id;
     enum mr_site_type type;
-    const char *module; /* path of the file as its source saw it; of a span: application */
+    const char *module; /* path as its source saw it; of a span: the application */
     struct mr_span build_id;
     uint64_t offset;
     const char *name, *file;
