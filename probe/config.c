@@ -223,6 +223,7 @@ enum mr_status mr_config_parse(char *const *env, const char *exe,
     config->ring_bytes = round_up_to_power(options.ring_bytes);
     config->memory_bytes = options.memory_bytes;
     config->exit_timeout_ns = options.exit_timeout_ns;
+    config->is_exit_timeout_given = variable(env, "MILLRACE_EXIT_TIMEOUT")[0] != '\0';
     set_names(&options, exe, config);
     return MR_OK;
 }

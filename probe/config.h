@@ -27,6 +27,7 @@ struct mr_config {
     uint64_t ring_bytes; /* a power of two */
     uint64_t memory_bytes;
     uint64_t exit_timeout_ns;
+    bool is_exit_timeout_given; /* by the user: waited for even if nobody ever answers */
     char app[MR_CONFIG_TEXT_SIZE];
     char version[MR_CONFIG_TEXT_SIZE]; /* attribute service.version, or "" */
     char token[MR_CONFIG_TOKEN_SIZE];

@@ -259,12 +259,12 @@ static bool end_streams(struct mr_writer *writer)
 
 static void run_to_end(struct mr_writer *writer)
 {
-    uint64_t deadline_ns =
-        mr_clock_monotonic_ns() + writer->probe->config.exit_timeout_ns;
+    uint64_t start_ns = mr_clock_monotonic_ns();
     bool is_done = false;
 
     mr_store_relaxed(&writer->probe->pool.shared.draining, 0); /* nobody waits for us */
-    while (!is_done && mr_clock_monotonic_ns() < deadline_ns) {
+    while (!is_done &&
+           mr_clock_monotonic_ns() < mr_writer_deadline_ns(writer, start_ns)) {
         uint64_t now_ns = mr_clock_monotonic_ns();
         enum mr_round round = rounds(writer, now_ns);
 
@@ -278,7 +278,7 @@ static void run_to_end(struct mr_writer *writer)
             !writer->is_calibrated)
             return;
     }
-    mr_writer_finish(writer, deadline_ns);
+    mr_writer_finish(writer, start_ns);
     mr_store_release(&writer->probe->events_acked, mr_writer_acked(writer));
 }
 

@@ -32,6 +32,7 @@ struct mr_writer {
     struct mr_ring *next_ring; /* where the next round begins */
     struct mr_clock_info clock;
     bool is_calibrated, has_sender;
+    bool is_welcomed; /* by some receiver, ever */
 
     /* Announced so far; see announce.c. */
     uint32_t epoch;
@@ -70,7 +71,9 @@ void mr_writer_commit(struct mr_writer *writer, enum mr_frame_type type, size_t 
 bool mr_writer_io(struct mr_writer *writer, uint64_t now_ns, uint64_t timeout_ns);
 /* Events that the receiver has. */
 uint64_t mr_writer_acked(const struct mr_writer *writer);
+/* When to give up, at the end of a program that began at `start_ns`. */
+uint64_t mr_writer_deadline_ns(const struct mr_writer *writer, uint64_t start_ns);
 /* The end of the program: BYE, and a line to stderr if events could not be sent. */
-void mr_writer_finish(struct mr_writer *writer, uint64_t deadline_ns);
+void mr_writer_finish(struct mr_writer *writer, uint64_t start_ns);
 
 #endif

@@ -3,10 +3,14 @@
 #include "probe/writer.h"
 
 #include "base/clock.h"
+#include "probe/futex.h"
 
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
+
+/* Of the end of a program; a deadline may change after each. */
+#define ANSWER_POLL_NS (50 * MR_MILLISECOND_NS)
 
 static size_t put_hello(const struct mr_writer *writer, uint64_t oldest,
                         uint32_t attribute_count, uint8_t *out, size_t capacity)
@@ -50,6 +54,7 @@ static void on_welcomed(void *context, uint64_t next_sequence)
 {
     struct mr_writer *writer = context;
 
+    writer->is_welcomed = true;
     if (next_sequence <= 1 && writer->sender.oldest_sequence > 1)
         mr_announce_again(writer);
 }
@@ -136,8 +141,52 @@ bool mr_writer_io(struct mr_writer *writer, uint64_t now_ns, uint64_t timeout_ns
     return mr_sender_poll(&writer->sender, timeout_ns) == MR_OK;
 }
 
-/* What is left in the rings cannot be sent any more; it is counted. */
-static uint64_t events_in_rings(struct mr_writer *writer)
+/* Of a program whose endpoint never answered; what a user would call "at once". */
+#define UNANSWERED_EXIT_NS MR_SECOND_NS
+
+/*
+ * Someone welcomed us once, or has taken our connection and is about to. A connection
+ * that was broken before its welcome is one to nobody, such as a balancer without workers.
+ */
+static bool is_answered(const struct mr_writer *writer)
+{
+    return writer->is_welcomed ||
+           (writer->has_sender && writer->sender.state == MR_SENDER_GREETING &&
+            writer->sender.stats.failures == 0);
+}
+
+uint64_t mr_writer_deadline_ns(const struct mr_writer *writer, uint64_t start_ns)
+{
+    const struct mr_config *config = &writer->probe->config;
+    uint64_t wait_ns = config->exit_timeout_ns;
+
+    if (!config->is_exit_timeout_given && wait_ns > UNANSWERED_EXIT_NS &&
+        !is_answered(writer))
+        wait_ns = UNANSWERED_EXIT_NS;
+    return start_ns + wait_ns;
+}
+
+/* Whoever is not there may come until the deadline, which then is a later one. */
+static void wait_for_answer(struct mr_writer *writer, uint64_t start_ns)
+{
+    uint64_t now_ns = mr_clock_monotonic_ns();
+
+    while (!writer->is_welcomed && now_ns < mr_writer_deadline_ns(writer, start_ns)) {
+        (void)mr_writer_io(writer, now_ns, ANSWER_POLL_NS);
+        if (!writer->is_calibrated) /* nowhere to connect to yet */
+            mr_sleep_ns(ANSWER_POLL_NS);
+        now_ns = mr_clock_monotonic_ns();
+    }
+}
+
+static void add_losses(uint64_t *sums, const uint64_t *losses)
+{
+    for (size_t i = 0; i < MR_LOSS_REASON_COUNT; i++)
+        sums[i] += losses[i];
+}
+
+/* What is left in the rings cannot be sent any more: its events, and losses told there. */
+static uint64_t events_in_rings(struct mr_writer *writer, uint64_t *losses)
 {
     struct mr_drain_frame *frame = &writer->frame;
     uint64_t events = 0;
@@ -152,43 +201,75 @@ static uint64_t events_in_rings(struct mr_writer *writer)
             mr_drain_begin(frame, writer->outbox, MR_WRITER_FRAME);
             (void)mr_drain_ring(frame, ring, writer->epoch, 0);
             events += frame->totals.events;
+            add_losses(losses, frame->totals.lost);
             mr_drain_commit(frame, &writer->probe->pool);
         } while (frame->totals.events > 0);
     }
     return events;
 }
 
-static void report(const struct mr_writer *writer, uint64_t events)
+/* Events that found no room, wherever they are counted by now. */
+static uint64_t dropped_events(const struct mr_writer *writer, const uint64_t *losses)
+{
+    const struct mr_probe *probe = writer->probe;
+    struct mr_ring *ring = mr_load_acquire(&probe->pool.rings);
+    uint64_t sum = 0;
+
+    for (uint32_t i = 0; i < MR_LOSS_REASON_COUNT; i++)
+        sum +=
+            losses[i] + mr_load_relaxed(&probe->lost[i]) + mr_probe_source_lost(probe, i);
+    for (; ring; ring = ring->next)
+        for (size_t i = 0; i < MR_LOSS_REASON_COUNT && !ring->done.is_last; i++)
+            sum += mr_load_relaxed(&ring->pending[i]);
+    return sum;
+}
+
+static const char *failure_text(const struct mr_writer *writer)
+{
+    if (writer->sender.last_error.text[0])
+        return writer->sender.last_error.text;
+    if (!writer->is_calibrated)
+        return "the name of the host was not resolved";
+    return writer->is_welcomed ? "no acknowledgement" : "no answer";
+}
+
+static void report(const struct mr_writer *writer, uint64_t unsent, uint64_t dropped,
+                   uint64_t wait_ns)
 {
     const struct mr_endpoint *endpoint = &writer->probe->config.endpoints.items[0];
-    char line[512];
-    int size = snprintf(
-        line, sizeof(line),
-        "millrace: %llu events of %s[%u] could not be sent to %s:%s "
-        "within MILLRACE_EXIT_TIMEOUT=%llums: %s\n",
-        (unsigned long long)events, writer->probe->config.app, writer->probe->source.pid,
-        endpoint->host, endpoint->port,
-        (unsigned long long)(writer->probe->config.exit_timeout_ns / MR_MILLISECOND_NS),
-        writer->sender.last_error.text[0] ? writer->sender.last_error.text
-                                          : "no acknowledgement");
+    char line[640], more[64] = "";
+    int size;
 
+    if (dropped > 0)
+        (void)snprintf(more, sizeof(more), "; %llu more were dropped before",
+                       (unsigned long long)dropped);
+    size = snprintf(line, sizeof(line),
+                    "millrace: %llu events of %s[%u] could not be sent to %s:%s within "
+                    "MILLRACE_EXIT_TIMEOUT=%llums: %s%s\n",
+                    (unsigned long long)unsent, writer->probe->config.app,
+                    writer->probe->source.pid, endpoint->host, endpoint->port,
+                    (unsigned long long)(wait_ns / MR_MILLISECOND_NS),
+                    failure_text(writer), more);
     if (size > (int)sizeof(line) - 1)
         size = (int)sizeof(line) - 1;
     if (size > 0)
         (void)!write(STDERR_FILENO, line, (size_t)size);
 }
 
-void mr_writer_finish(struct mr_writer *writer, uint64_t deadline_ns)
+void mr_writer_finish(struct mr_writer *writer, uint64_t start_ns)
 {
-    uint64_t lost;
+    uint64_t losses[MR_LOSS_REASON_COUNT] = {0}, unsent, dropped, deadline_ns;
 
     if (!writer->has_sender)
         return;
+    wait_for_answer(writer, start_ns);
+    deadline_ns = mr_writer_deadline_ns(writer, start_ns);
     if (writer->is_calibrated)
         (void)mr_sender_finish(&writer->sender, MR_BYE_FINISHED, deadline_ns);
-    lost = writer->events - mr_writer_acked(writer);
-    lost += events_in_rings(writer);
-    (void)mr_add_relaxed(&writer->probe->lost[MR_LOSS_EXIT], lost);
-    if (lost > 0)
-        report(writer, lost);
+    unsent = writer->events - mr_writer_acked(writer);
+    unsent += events_in_rings(writer, losses);
+    dropped = dropped_events(writer, losses);
+    (void)mr_add_relaxed(&writer->probe->lost[MR_LOSS_EXIT], unsent);
+    if (unsent > 0)
+        report(writer, unsent, dropped, deadline_ns - start_ns);
 }

@@ -235,6 +235,19 @@ def test_no_receiver():
     check(process.stderr.count("\n") == 1 and "22 events" in process.stderr, process.stderr)
 
 
+def test_no_receiver_is_not_waited_for():
+    """Nobody ever answers: the end does not wait for the default time-out, and counts each event; block waits once."""
+    for policy in ("drop", "block"):
+        # A time-out for each event of block would be 160 hours.
+        process = run([SUBJECT, "calls", 4000000], "tcp://127.0.0.1:1", flush_ms=0, POLICY=policy)
+        line = re.search(r": (\d+) events of .* nobody listens there .*; (\d+) more were dropped", process.stderr)
+        check(line and process.stderr.count("\n") == 1, process.stderr)
+        check(int(line[1]) + int(line[2]) == 8000002, f"{policy}: not all are counted: {process.stderr}")
+        check("=1000ms" in process.stderr, process.stderr)
+    process = run([SUBJECT, "calls", 10], "tcp://no-such-host.invalid:1", flush_ms=0)
+    check("22 events" in process.stderr and "not resolved" in process.stderr, process.stderr)
+
+
 def calls_of(log):
     return re.findall(r"^\d+ +(\w+)\(", log.read_text(), re.M)
 

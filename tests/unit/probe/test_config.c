@@ -46,6 +46,10 @@ static void what_is_not_given_has_its_default(void **state)
     assert_true(config.ring_bytes == 256 << 10);
     assert_true(config.memory_bytes == 64 << 20);
     assert_true(config.exit_timeout_ns == UINT64_C(5000000000));
+    assert_false(config.is_exit_timeout_given);
+    assert_int_equal(parse((char[]){"MILLRACE_EXIT_TIMEOUT=5s"}, NULL, NULL), MR_OK);
+    assert_true(config.is_exit_timeout_given);
+    assert_int_equal(parse(NULL, NULL, NULL), MR_OK);
     assert_string_equal(config.app, "prog");
     assert_string_equal(config.token, "");
     assert_int_equal(config.endpoints.count, 1);
