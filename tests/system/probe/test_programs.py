@@ -365,6 +365,21 @@ def test_dlopen():
     return None
 
 
+PUBLIC = {"mr_probe_active", "mr_probe_enter", "mr_probe_exit", "mr_probe_flush", "mr_probe_stats", "mr_thread_name",
+          "__cyg_profile_func_enter", "__cyg_profile_func_exit"}
+
+
+def test_only_what_is_public_shows():
+    if SANITIZED:
+        return "skipped"
+    for library, flags, names in (("libmillrace.so", ["-D"], PUBLIC | {"pthread_create"}), ("libmillrace.a", ["-g"], PUBLIC)):
+        text = subprocess.run(["nm", *flags, "--defined-only", BUILD / "lib" / library], capture_output=True, text=True,
+                              check=True).stdout
+        shown = set(re.findall(r"^[0-9a-f]+ [A-Z] (\S+)$", text, re.M))
+        check(shown == names, f"{library} shows {shown ^ names} too many or too few")
+    return None
+
+
 def test_static_library():
     if SANITIZED:
         return "skipped"
