@@ -27,7 +27,13 @@
 struct mr_source; /* pipeline/source.h: a sender as its lane sees it */
 struct mr_stream; /* pipeline/source.h */
 
-enum mr_batch_kind { MR_BATCH_FRAME, MR_BATCH_EVENTS, MR_BATCH_DICT, MR_BATCH_DELTA, MR_BATCH_END };
+enum mr_batch_kind {
+    MR_BATCH_FRAME,
+    MR_BATCH_EVENTS,
+    MR_BATCH_DICT,
+    MR_BATCH_DELTA,
+    MR_BATCH_END
+};
 
 /*
  * From decode: ENTER, EXIT and the others as they came; site is the lane's site number (pipeline/sites.h).
@@ -40,11 +46,14 @@ enum mr_event_kind {
     MR_EVENT_STATUS = 3,     /* site: 0 ok, 1 failed; of the innermost open call */
     MR_EVENT_UNWIND = 4,     /* site: depth that remains */
     MR_EVENT_STREAM_END = 5, /* no more events of this stream */
-    MR_EVENT_COUNTED = 6,    /* accounts for `ns` events that are no calls: flags 0: reduced at once, else lost, the reason */
+    MR_EVENT_COUNTED =
+        6, /* accounts for `ns` events that are no calls: flags 0: reduced at once, else lost, the reason */
     MR_EVENT_OPEN = 8,
     MR_EVENT_CLOSE = 9,
-    MR_EVENT_TRACE_BROKEN = 10, /* the open call trees lost events here: incomplete from now on */
-    MR_EVENT_LEARNED = 11,      /* the innermost open call, a root, is an outer frame from now on */
+    MR_EVENT_TRACE_BROKEN =
+        10, /* the open call trees lost events here: incomplete from now on */
+    MR_EVENT_LEARNED =
+        11, /* the innermost open call, a root, is an outer frame from now on */
 };
 
 enum mr_event_flag {
@@ -52,45 +61,50 @@ enum mr_event_flag {
     MR_EVENT_ROOT = 2,       /* OPEN, CLOSE: the root of a call tree */
     MR_EVENT_FAILED = 4,     /* CLOSE: status failed */
     MR_EVENT_INCOMPLETE = 8, /* CLOSE: no exit was seen; not timed */
-    MR_EVENT_UNWOUND = 16,   /* CLOSE: left without an exit of its own (exception, longjmp); timed to the catcher's next event */
-    MR_EVENT_UNKNOWN = 32,   /* OPEN: entered during a loss */
+    MR_EVENT_UNWOUND =
+        16, /* CLOSE: left without an exit of its own (exception, longjmp); timed to the catcher's next event */
+    MR_EVENT_UNKNOWN = 32, /* OPEN: entered during a loss */
 };
 
 struct mr_event {
-    uint64_t ns;    /* Unix time */
+    uint64_t ns; /* Unix time */
     uint32_t site;
     uint16_t kind;  /* enum mr_event_kind */
     uint16_t flags; /* enum mr_event_flag, ored */
 };
 
-#define MR_LOSS_NESTING_UNKNOWN UINT32_MAX /* nobody followed the nesting: events missing between chunks */
+#define MR_LOSS_NESTING_UNKNOWN                                                          \
+    UINT32_MAX /* nobody followed the nesting: events missing between chunks */
 
 struct mr_loss {
     uint64_t events;
-    uint32_t pops, pushes; /* FORMAT.md section 6.1; both MR_LOSS_NESTING_UNKNOWN where nobody knows */
-    uint8_t reason;        /* enum mr_loss_reason */
+    uint32_t pops,
+        pushes; /* FORMAT.md section 6.1; both MR_LOSS_NESTING_UNKNOWN where nobody knows */
+    uint8_t reason; /* enum mr_loss_reason */
 };
 
 struct mr_batch {
     enum mr_batch_kind kind;
-    struct mr_source *source;  /* FRAME, EVENTS, END; borrowed (lane-owned), NULL otherwise */
+    struct mr_source
+        *source; /* FRAME, EVENTS, END; borrowed (lane-owned), NULL otherwise */
     /* FRAME */
-    struct mr_frame frame;     /* payload borrowed, or in `bytes` after mr_batch_own() */
+    struct mr_frame frame; /* payload borrowed, or in `bytes` after mr_batch_own() */
     bool is_owned;
     /* DICT, DELTA (and owned FRAME): the payload */
     struct mr_buffer bytes;
     /* EVENTS */
     struct mr_stream *stream;
-    struct mr_event *events;   /* capacity event_capacity, owned */
+    struct mr_event *events; /* capacity event_capacity, owned */
     uint32_t event_count, event_capacity;
-    struct mr_loss *losses;    /* owned */
+    struct mr_loss *losses; /* owned */
     uint32_t loss_count, loss_capacity;
     /* END */
-    uint32_t end_state;        /* enum mr_source_state: finished or died */
-    struct mr_batch *next;     /* link for whoever owns it (free lists, queues) */
+    uint32_t end_state;    /* enum mr_source_state: finished or died */
+    struct mr_batch *next; /* link for whoever owns it (free lists, queues) */
 };
 
-#define MR_BATCH_EVENTS_MAX 4096 /* events per batch: 64 KiB, half of a usual L2 way set; measured in docs/why */
+#define MR_BATCH_EVENTS_MAX                                                              \
+    4096 /* events per batch: 64 KiB, half of a usual L2 way set; measured in docs/why */
 #define MR_BATCH_BYTES_MAX (8u << 20)
 
 /* NULL when there is no memory. EVENTS batches come with room for MR_BATCH_EVENTS_MAX events. */

@@ -39,12 +39,15 @@ struct mr_filter;
 struct mr_filter_kind {
     const char *name;
     size_t state_size; /* bytes of state, zeroed before open(); aligned to a cache line */
-    enum mr_status (*open)(struct mr_filter *filter, const void *config, struct mr_error *error);
+    enum mr_status (*open)(struct mr_filter *filter, const void *config,
+                           struct mr_error *error);
     enum mr_status (*process)(struct mr_filter *filter, struct mr_batch *batch);
-    enum mr_status (*tick)(struct mr_filter *filter, uint64_t now_ns); /* may be NULL, as the two below */
+    enum mr_status (*tick)(struct mr_filter *filter,
+                           uint64_t now_ns); /* may be NULL, as the two below */
     enum mr_status (*drain)(struct mr_filter *filter);
     void (*close)(struct mr_filter *filter);
-    bool (*can_take)(const struct mr_filter *filter); /* may be NULL: always. See mr_filter_can_emit() */
+    bool (*can_take)(const struct mr_filter
+                         *filter); /* may be NULL: always. See mr_filter_can_emit() */
 };
 
 /* State of this instance, `state_size` bytes. */

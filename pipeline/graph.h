@@ -44,16 +44,20 @@ struct mr_graph_node {
 struct mr_graph;
 struct mr_inlet; /* the sending end of a pipe into a graph; one thread */
 
-enum mr_status mr_graph_new(const struct mr_graph_node *nodes, uint32_t count, const char *name,
-                            struct mr_graph **graph, struct mr_error *error);
+enum mr_status mr_graph_new(const struct mr_graph_node *nodes, uint32_t count,
+                            const char *name, struct mr_graph **graph,
+                            struct mr_error *error);
 enum mr_status mr_graph_join(struct mr_graph *from, struct mr_graph *to);
 enum mr_status mr_graph_inlet(struct mr_graph *graph, struct mr_inlet **inlet);
-enum mr_status mr_inlet_push(struct mr_inlet *inlet, struct mr_batch *batch); /* waits while full; takes the batch */
+enum mr_status mr_inlet_push(
+    struct mr_inlet *inlet,
+    struct mr_batch *batch); /* waits while full; takes the batch */
 bool mr_inlet_has_room(const struct mr_inlet *inlet);
 void mr_inlet_close(struct mr_inlet *inlet); /* no more from here; drain waits for it */
 
 enum mr_status mr_graph_start(struct mr_graph *graph);
-enum mr_status mr_graph_push(struct mr_graph *graph, struct mr_batch *batch); /* takes the batch */
+enum mr_status mr_graph_push(struct mr_graph *graph,
+                             struct mr_batch *batch); /* takes the batch */
 enum mr_status mr_graph_tick(struct mr_graph *graph, uint64_t now_ns);
 enum mr_status mr_graph_drain(struct mr_graph *graph);
 void mr_graph_free(struct mr_graph *graph);
@@ -64,14 +68,16 @@ enum mr_status mr_graph_status(const struct mr_graph *graph, struct mr_error *er
 struct mr_filter_stats {
     const char *graph, *filter;
     uint64_t batches_in, batches_out, events_in, bytes_in, discarded;
-    uint64_t busy_ns;             /* time inside process, tick and drain, without what it emitted into */
-    uint64_t emit_wait_ns;        /* time waiting at a full pipe */
+    uint64_t
+        busy_ns; /* time inside process, tick and drain, without what it emitted into */
+    uint64_t emit_wait_ns;             /* time waiting at a full pipe */
     uint32_t pipe_fill, pipe_capacity; /* of the pipe in front of it; 0 0 where fused */
-    uint64_t progress_ns;         /* CLOCK_MONOTONIC of the last call: for readiness */
+    uint64_t progress_ns; /* CLOCK_MONOTONIC of the last call: for readiness */
     const char *counter_names[MR_FILTER_COUNTERS];
     uint64_t counters[MR_FILTER_COUNTERS];
 };
 /* Any thread; numbers are a moment old. Returns how many filters the graph has. */
-uint32_t mr_graph_stats(const struct mr_graph *graph, struct mr_filter_stats *out, uint32_t capacity);
+uint32_t mr_graph_stats(const struct mr_graph *graph, struct mr_filter_stats *out,
+                        uint32_t capacity);
 
 #endif
