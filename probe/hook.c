@@ -4,13 +4,20 @@
  * in mr_ring_event(). Built without floating-point and SIMD instructions, so that these
  * registers stay what they were whatever the caller holds in them.
  */
+#include "probe/hook.h"
+
 #include "probe/include/millrace/probe.h"
 #include "probe/registry.h"
 
+/*
+ * The common way of an event saves no register and makes no frame: what is rare stands in
+ * cold functions and is called last, so that nothing has to be kept across the call.
+ * Checked by: tests/system/probe.
+ */
+
 MR_EXPORT unsigned char mr_probe_active;
 
-/* Of mr_probe, beside each other and one load away. */
-MR_HIDDEN struct mr_windows mr_hook_windows;
+MR_HIDDEN struct mr_hook_state mr_hook_state;
 
 MR_COLD MR_NOINLINE static void wide(struct mr_thread *thread, uint64_t dir,
                                      uint64_t address)
@@ -25,12 +32,11 @@ MR_COLD MR_NOINLINE static void wide(struct mr_thread *thread, uint64_t dir,
         mr_thread_event(thread, &event);
 }
 
-MR_COLD MR_NOINLINE static void event_without_ring(struct mr_thread *thread,
-                                                   uint64_t bits)
+MR_COLD MR_NOINLINE static void event_without_ring(uint64_t bits)
 {
     struct mr_event event = {.bits = bits, .words = 1};
 
-    mr_thread_event(thread, &event);
+    mr_thread_event(&mr_thread_self, &event);
 }
 
 static MR_ALWAYS_INLINE void record(uint64_t bits)
@@ -38,20 +44,21 @@ static MR_ALWAYS_INLINE void record(uint64_t bits)
     struct mr_thread *thread = &mr_thread_self;
 
     if (MR_UNLIKELY(!thread->words))
-        event_without_ring(thread, bits);
+        event_without_ring(bits);
     else
         mr_ring_event(thread, bits);
 }
 
 static MR_ALWAYS_INLINE void record_function(uint64_t address, uint64_t dir)
 {
-    uint64_t site = address - mr_hook_windows.exe_origin;
+    uint64_t site;
 
-    if (!mr_probe_enabled())
+    if (MR_LIKELY(!mr_load_relaxed(&mr_hook_state.is_active)))
         return;
+    site = address - mr_hook_state.windows.exe_origin;
     if (MR_UNLIKELY(site - MR_SITE_FIRST_MODULE >=
                     MR_WINDOW_LIBRARIES - MR_SITE_FIRST_MODULE)) {
-        site = address - mr_hook_windows.library_origin;
+        site = address - mr_hook_state.windows.library_origin;
         if (MR_UNLIKELY(site - MR_WINDOW_LIBRARIES >=
                         MR_SITE_LIMIT - MR_WINDOW_LIBRARIES)) {
             wide(&mr_thread_self, dir, address);
@@ -73,28 +80,36 @@ MR_EXPORT void __cyg_profile_func_exit(void *function, void *call_site)
     record_function((uintptr_t)function, MR_WORD_EXIT);
 }
 
-/* Two threads that meet a site at once make two numbers of one name; one is kept. */
-MR_COLD MR_NOINLINE static uint32_t span_id(struct mr_span_site *site)
+static MR_ALWAYS_INLINE void record_span(uint32_t id, uint64_t dir)
 {
-    return mr_arch_set_u32(&site->id, mr_named_add(&mr_probe->named, site->name,
-                                                   site->file, site->line, site->flags));
+    record(dir | (uint64_t)id << MR_WORD_SITE_SHIFT);
 }
 
-static MR_ALWAYS_INLINE uint64_t span_bits(struct mr_span_site *site)
+/* Two threads that meet a site at once make two numbers of one name; one is kept. */
+MR_COLD MR_NOINLINE static void first_of_site(struct mr_span_site *site, uint64_t dir)
+{
+    uint32_t id =
+        mr_named_add(&mr_probe->named, site->name, site->file, site->line, site->flags);
+
+    record_span(mr_arch_set_u32(&site->id, id), dir);
+}
+
+static MR_ALWAYS_INLINE void record_site(struct mr_span_site *site, uint64_t dir)
 {
     uint32_t id = mr_arch_load_u32(&site->id);
 
     if (MR_UNLIKELY(id == 0))
-        id = span_id(site);
-    return (uint64_t)id << MR_WORD_SITE_SHIFT;
+        first_of_site(site, dir);
+    else
+        record_span(id, dir);
 }
 
 MR_EXPORT void mr_probe_enter(struct mr_span_site *site)
 {
-    record(span_bits(site));
+    record_site(site, 0);
 }
 
 MR_EXPORT void mr_probe_exit(struct mr_span_site *site)
 {
-    record(span_bits(site) | MR_WORD_EXIT);
+    record_site(site, MR_WORD_EXIT);
 }

@@ -5,8 +5,8 @@
  *
  * field            written by            read by      access
  * mr_probe         constructor           any thread   before mr_probe_active [P]
- * mr_probe_active  constructor, end      any thread   release store [P]; hooks read it
- *                                                     relaxed and depend on it: set
+ * mr_probe_active, constructor, end      any thread   release store [P]; hooks read it
+ *  is_active                                          relaxed and depend on it: set
  *                                                     before threads of the program run
  *                                                     their first instrumented function
  * flush_*, stop_*  see probe/writer.c
@@ -18,6 +18,7 @@
 
 #include "base/clock.h"
 #include "probe/futex.h"
+#include "probe/hook.h"
 #include "probe/include/millrace/probe.h"
 
 #include <errno.h>
@@ -26,11 +27,11 @@
 #include <sys/mman.h>
 
 MR_HIDDEN struct mr_probe *mr_probe;
-MR_HIDDEN extern struct mr_windows mr_hook_windows;
 
 static void set_active(unsigned char is_active)
 {
-    mr_arch_store_u8(&mr_probe_active, is_active); /* [P] */
+    mr_store_release(&mr_hook_state.is_active, is_active); /* [P] */
+    mr_arch_store_u8(&mr_probe_active, is_active);         /* [P] */
 }
 
 /* The one line that tells why a program that was to be traced is not. */
@@ -74,7 +75,7 @@ static void learn_modules(struct mr_probe *probe)
     mr_modules_scan(&probe->scanned);
     mr_modules_windows(&probe->scanned, &probe->windows);
     mr_modules_number(&probe->scanned, &probe->windows);
-    mr_hook_windows = probe->windows;
+    mr_hook_state.windows = probe->windows;
     if (probe->scanned.count > 0)
         probe->main_address = mr_main_address(&probe->scanned.items[0]);
     mr_store_release(&probe->is_scanned, 1);

@@ -6,6 +6,7 @@ One test by name: test_programs.py NAME...
 """
 import os
 import pathlib
+import platform
 import re
 import shutil
 import subprocess
@@ -377,6 +378,25 @@ def test_only_what_is_public_shows():
                               check=True).stdout
         shown = set(re.findall(r"^[0-9a-f]+ [A-Z] (\S+)$", text, re.M))
         check(shown == names, f"{library} shows {shown ^ names} too many or too few")
+    return None
+
+
+def test_hooks_save_nothing():
+    """The common way of a hook pushes no register and makes no frame; when off it is load, compare, return."""
+    if SANITIZED or platform.machine() != "x86_64" or not shutil.which("objdump"):
+        return "skipped"
+    for name in ("__cyg_profile_func_enter", "__cyg_profile_func_exit", "mr_probe_enter", "mr_probe_exit"):
+        text = subprocess.run(["objdump", "-d", "--no-show-raw-insn", "--disassemble=" + name, BUILD / "lib/libmillrace.so"],
+                              capture_output=True, text=True, check=True).stdout
+        if "gcov" in text:
+            return "skipped"
+        code = re.findall(r"^ +[0-9a-f]+:\t(.*)$", text.split(f"<{name}>:", 1)[1].split("\n\n", 1)[0], re.M)
+        code = [line.split("#")[0].strip() for line in code]
+        code = code[:1 + max(i for i, line in enumerate(code) if line.startswith("ret"))]
+        check("rdtsc" in code and not any(re.search("push|pop|call|sp|bp", line) for line in code), "\n".join(code))
+        if name.startswith("__"):
+            off = [line.split()[0] for line in code[:3]]
+            check(off[-1] in ("je", "jne") and len(off) <= 3, f"{name} when off: {code[:6]}")
     return None
 
 
