@@ -12,7 +12,15 @@
  * A row gives back the memory of a histogram wider than this when it is reset: the next
  * row there may be a narrow one.
  */
-#define KEPT_BUCKETS 128u
+#define KEPT_BUCKETS 16u
+
+/*
+ * After so many resets in a row that found less than 1 / SPARE_RATIO of the rows in use,
+ * the memory of the rows goes back: it was that of a burst, and what stays would only grow,
+ * to the largest delta that ever was.
+ */
+#define SPARE_RESETS 10
+#define SPARE_RATIO 8
 
 static const size_t item_sizes[MR_ACC_SET_COUNT] = {
     [MR_ACC_SITE] = sizeof(struct mr_acc_name),
@@ -122,8 +130,33 @@ static struct mr_histogram cleared(struct mr_histogram *histogram)
     return *histogram;
 }
 
+static void give_rows_back(struct mr_accumulator *acc)
+{
+    static const int kinds[] = {MR_ACC_PATH_ROW, MR_ACC_SHAPE_ROW};
+
+    free_histograms(acc);
+    for (size_t i = 0; i < sizeof(kinds) / sizeof(kinds[0]); i++) {
+        mr_acc_set_fini(&acc->sets[kinds[i]]);
+        (void)mr_acc_set_init(&acc->sets[kinds[i]], item_sizes[kinds[i]],
+                              set_limit(acc, kinds[i]));
+    }
+}
+
+static void watch_spare_rows(struct mr_accumulator *acc)
+{
+    const struct mr_acc_set *rows = &acc->sets[MR_ACC_PATH_ROW];
+
+    acc->spare_resets =
+        rows->count < rows->capacity / SPARE_RATIO ? acc->spare_resets + 1 : 0;
+    if (acc->spare_resets < SPARE_RESETS)
+        return;
+    give_rows_back(acc);
+    acc->spare_resets = 0;
+}
+
 void mr_accumulator_reset(struct mr_accumulator *acc)
 {
+    watch_spare_rows(acc);
     for (int kind = 0; kind < MR_ACC_SET_COUNT; kind++)
         mr_acc_set_clear(&acc->sets[kind]);
     acc->window_count = 0;

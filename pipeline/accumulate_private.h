@@ -125,7 +125,8 @@ struct mr_accumulator {
     struct mr_acc_set sets[MR_ACC_SET_COUNT];
     uint64_t *windows; /* windows_max of them */
     uint32_t window_count;
-    uint32_t epoch; /* of the sets: one more at every reset, never 0 */
+    uint32_t epoch;        /* of the sets: one more at every reset, never 0 */
+    uint32_t spare_resets; /* in a row, that found most of the rows unused */
     /* the payload that is merged */
     struct mr_delta_reader reader;
     struct mr_delta_item item; /* waits, if has_item */
