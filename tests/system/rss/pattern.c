@@ -23,12 +23,13 @@ static uint64_t next_random(uint64_t *state)
 }
 
 /* Nodes get their children in the order of their numbers, so parents come before children. */
-void pattern_init(struct pattern *pattern, void (*emit)(void *, uint32_t, int),
-                  void *context)
+void pattern_init(struct pattern *pattern, uint64_t long_shapes,
+                  void (*emit)(void *, uint32_t, int), void *context)
 {
     uint32_t used = PATTERN_ROOTS;
 
     pattern->random = 1;
+    pattern->long_shapes = long_shapes;
     pattern->emit = emit;
     pattern->context = context;
     for (uint32_t i = 0; i < PATTERN_PATHS; i++) {
@@ -74,6 +75,14 @@ static void call_root(struct pattern *pattern, uint32_t root, uint64_t seed,
     pattern->emit(pattern->context, node->site, 1);
 }
 
+static void call_long(struct pattern *pattern, uint64_t bits)
+{
+    uint64_t seed = pattern->long_shapes ? mix(bits % pattern->long_shapes) : bits;
+
+    call_root(pattern, (uint32_t)(seed >> 32) % PATTERN_ROOTS, seed,
+              LONG_MIN + (seed >> 16) % (LONG_MAX - LONG_MIN));
+}
+
 void pattern_trace(struct pattern *pattern)
 {
     uint64_t bits = next_random(&pattern->random);
@@ -84,5 +93,5 @@ void pattern_trace(struct pattern *pattern)
         call_root(pattern, root, mix(root * SHAPES_PER_ROOT + shape),
                   1 + shape % SHORT_MAX);
     else
-        call_root(pattern, root, bits, LONG_MIN + (bits >> 16) % (LONG_MAX - LONG_MIN));
+        call_long(pattern, bits >> 14);
 }

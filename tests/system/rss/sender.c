@@ -2,7 +2,7 @@
 /*
  * A probe without a program: sends the events of pattern.h to a level-1 worker as fast as it takes them.
  *
- *     rss_sender ENDPOINT EVENTS...
+ *     rss_sender ENDPOINT LONG-SHAPES EVENTS...
  *
  * At each count of EVENTS it waits until everything is acknowledged, prints the exact number of events so far and how
  * many traces, and goes on when a line comes on stdin. At the end the stream and the source end properly.
@@ -193,14 +193,14 @@ int main(int argc, char **argv)
     static struct feed feed;
     static struct pattern pattern;
 
-    if (argc < 3) {
-        fprintf(stderr, "usage: rss_sender ENDPOINT EVENTS...\n");
+    if (argc < 4) {
+        fprintf(stderr, "usage: rss_sender ENDPOINT LONG-SHAPES EVENTS...\n");
         return 2;
     }
     start(&feed, argv[1]);
-    pattern_init(&pattern, emit, &feed);
+    pattern_init(&pattern, strtoull(argv[2], NULL, 10), emit, &feed);
     emit(&feed, PATTERN_MAIN, 0);
-    for (int i = 2; i < argc; i++) {
+    for (int i = 3; i < argc; i++) {
         uint64_t mark = strtoull(argv[i], NULL, 10);
         for (; feed.events < mark; feed.traces++)
             pattern_trace(&pattern);
