@@ -80,12 +80,15 @@ static bool take_scan(struct mr_writer *writer)
         return true;
     writer->epoch++;
     for (uint32_t i = 0; i < writer->modules.count; i++)
-        if (!find(scanned, &writer->modules.items[i]))
+        if (!find(scanned, &writer->modules.items[i])) {
+            mr_repeat_note_gone(writer, &writer->modules.items[i]);
             is_told = put_gone(writer, &writer->modules.items[i]) && is_told;
+        }
     for (uint32_t i = 0; i < scanned->count; i++) {
         struct mr_module *known = find(&writer->modules, &scanned->items[i]);
 
         scanned->items[i].number = known ? known->number : writer->next_module++;
+        scanned->items[i].epoch = known ? known->epoch : writer->epoch;
     }
     writer->modules.count = scanned->count;
     memcpy(writer->modules.items, scanned->items,
@@ -95,11 +98,11 @@ static bool take_scan(struct mr_writer *writer)
     return is_told;
 }
 
-static bool put_module(struct mr_writer *writer, const struct mr_module *module)
+void mr_announce_module_item(const struct mr_module *module, struct mr_dict_item *item)
 {
-    struct mr_dict_item item = {
+    *item = (struct mr_dict_item){
         .kind = MR_DICT_MODULE,
-        .module = {.epoch = writer->epoch,
+        .module = {.epoch = module->epoch,
                    .module = module->number,
                    .site_base = module->site_base,
                    .size = module->sites,
@@ -108,8 +111,6 @@ static bool put_module(struct mr_writer *writer, const struct mr_module *module)
                    .bias = module->bias,
                    .build_id = mr_span_of(module->build_id, module->build_id_size),
                    .path = module->path}};
-
-    return put(writer, &item);
 }
 
 static bool put_modules(struct mr_writer *writer)
@@ -118,23 +119,34 @@ static bool put_modules(struct mr_writer *writer)
         return false;
     if (writer->are_modules_announced)
         return true;
-    for (uint32_t i = 0; i < writer->modules.count; i++)
-        if (!put_module(writer, &writer->modules.items[i]))
+    for (uint32_t i = 0; i < writer->modules.count; i++) {
+        struct mr_dict_item item;
+
+        mr_announce_module_item(&writer->modules.items[i], &item);
+        if (!put(writer, &item))
             return false;
+    }
     writer->are_modules_announced = true;
     return true;
+}
+
+void mr_announce_named_item(const struct mr_named_entry *entry, uint32_t index,
+                            struct mr_dict_item *item)
+{
+    *item = (struct mr_dict_item){.kind = MR_DICT_NAMED_SITE,
+                                  .named_site = {.site = MR_SITE_FIRST_NAMED + index,
+                                                 .line = entry->line,
+                                                 .flags = entry->flags,
+                                                 .name = entry->name,
+                                                 .file = entry->file}};
 }
 
 static bool put_named_entry(struct mr_writer *writer, uint32_t index,
                             struct mr_named_entry *entry)
 {
-    struct mr_dict_item item = {.kind = MR_DICT_NAMED_SITE,
-                                .named_site = {.site = MR_SITE_FIRST_NAMED + index,
-                                               .line = entry->line,
-                                               .flags = entry->flags,
-                                               .name = entry->name,
-                                               .file = entry->file}};
+    struct mr_dict_item item;
 
+    mr_announce_named_item(entry, index, &item);
     if (!put(writer, &item))
         return false;
     entry->is_announced = 1;
@@ -204,9 +216,24 @@ static bool put_streams(struct mr_writer *writer)
     return true;
 }
 
-/* Cumulative, so whoever reads it takes the last. */
+bool mr_announce_losses_acked(struct mr_writer *writer)
+{
+    if (writer->has_sender &&
+        writer->sender.oldest_sequence <= writer->source_lost_sequence)
+        return false;
+    memcpy(writer->source_lost_acked, writer->source_lost, sizeof(writer->source_lost));
+    return true;
+}
+
+/*
+ * Cumulative, so whoever reads it takes the last. One telling is on its way at a time: we
+ * always know what was acknowledged. But for the end of the program, which does not wait.
+ */
 static bool put_source_losses(struct mr_writer *writer)
 {
+    if (!mr_announce_losses_acked(writer) &&
+        !mr_load_relaxed(&writer->probe->stop_wanted)) /* its order counts in writer.c */
+        return true;
     for (uint32_t reason = 0; reason < MR_LOSS_REASON_COUNT; reason++) {
         uint64_t events = mr_probe_source_lost(writer->probe, reason);
         struct mr_dict_item item = {.kind = MR_DICT_SOURCE_LOSS,
@@ -217,22 +244,30 @@ static bool put_source_losses(struct mr_writer *writer)
         if (!put(writer, &item))
             return false;
         writer->source_lost[reason] = events;
+        writer->source_lost_sequence = writer->sender.next_sequence; /* not committed yet */
     }
     return true;
+}
+
+void mr_announce_sync_item(struct mr_dict_item *item)
+{
+    struct mr_clock_sample sample;
+
+    mr_clock_sample(&sample);
+    *item = (struct mr_dict_item){.kind = MR_DICT_SYNC,
+                                  .sync = {.ticks = sample.real_ticks,
+                                           .realtime_ns = sample.real_ns,
+                                           .error_ticks = sample.error_ticks}};
 }
 
 /* While connected only: without a receiver they would fill the outbox. */
 static bool put_sync(struct mr_writer *writer, uint64_t now_ns)
 {
-    struct mr_clock_sample sample;
-    struct mr_dict_item item = {.kind = MR_DICT_SYNC};
+    struct mr_dict_item item;
 
     if (now_ns < writer->sync_at_ns || writer->sender.state != MR_SENDER_OPEN)
         return true;
-    mr_clock_sample(&sample);
-    item.sync = (struct mr_dict_sync){.ticks = sample.real_ticks,
-                                      .realtime_ns = sample.real_ns,
-                                      .error_ticks = sample.error_ticks};
+    mr_announce_sync_item(&item);
     if (!put(writer, &item))
         return false;
     writer->sync_at_ns = now_ns + MR_SECOND_NS;
@@ -252,20 +287,4 @@ bool mr_announce(struct mr_writer *writer, uint64_t now_ns)
 
     dict_close(writer);
     return is_done;
-}
-
-void mr_announce_again(struct mr_writer *writer)
-{
-    struct mr_ring *ring = mr_load_acquire(&writer->probe->pool.rings);
-    uint32_t count = mr_named_count(&writer->probe->named);
-
-    for (; ring; ring = ring->next)
-        ring->is_announced = false;
-    for (uint32_t i = 0; i < count; i++)
-        writer->probe->named.entries[i].is_announced = 0;
-    writer->named_announced = 0;
-    writer->named_first = 0;
-    writer->are_modules_announced = false;
-    memset(writer->source_lost, 0, sizeof(writer->source_lost));
-    writer->sync_at_ns = 0;
 }

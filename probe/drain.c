@@ -5,6 +5,7 @@
  * tail       writer      owner    release store [T], pairs with [R] in probe/ring.c
  * state      both        writer   acquire load [C], pairs with [D] in mr_ring_detach()
  * pending[]  owner       writer   relaxed, after [C]
+ * taken      writer      owner    relaxed: only whether it moves
  * Progress: wait-free. Checked by: tests/unit/probe/test_drain.c, tests/race/test_ring.c
  */
 #include "probe/drain.h"
@@ -282,6 +283,8 @@ void mr_drain_commit(struct mr_drain_frame *frame, struct mr_pool *pool)
 {
     struct mr_ring *ring = frame->staged, *next;
 
+    if (ring)
+        mr_count_single_writer(&pool->shared.taken, 1);
     for (; ring; ring = next) {
         bool is_closed = mr_load_relaxed(&ring->state) == MR_RING_CLOSED;
 

@@ -40,6 +40,7 @@ struct mr_module {
     uint64_t text_start, text_end;
     uint32_t site_base, sites;
     uint32_t number; /* the writer's: number on the wire */
+    uint32_t epoch;  /* the writer's: since when it is there */
     bool is_executable;
     uint8_t build_id_size;
     uint8_t build_id[MR_MODULE_BUILD_ID_SIZE];

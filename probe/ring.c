@@ -28,8 +28,10 @@
 #define BLOCK_SLEEP_NS (50 * MR_MICROSECOND_NS)
 #define SYNC_WORDS 2
 #define LOSS_WORDS 3
-/* Room that must be there before a thread that dropped begins again: 1 / this. */
+/* Policy drop: room that must be there before a thread begins again, 1 / this. */
 #define RESUME_SHARE 8
+/* No ring's tail. */
+#define NOT_STALLED UINT64_MAX
 /* A grant ends after 1 / this of the ring, so that the slow path can wake the writer. */
 #define GRANT_SHARE 4
 
@@ -106,12 +108,13 @@ static bool is_dropping(const struct mr_thread *thread)
 static uint64_t words_needed(const struct mr_thread *thread, const struct mr_event *event)
 {
     uint64_t need = SYNC_WORDS + event->words;
+    uint64_t resume = (thread->mask + 1) / RESUME_SHARE;
 
-    if (is_dropping(thread)) {
-        need += LOSS_WORDS * MR_ARRAY_COUNT(owner_reasons);
-        if (need < (thread->mask + 1) / RESUME_SHARE)
-            need = (thread->mask + 1) / RESUME_SHARE;
-    }
+    if (!is_dropping(thread))
+        return need;
+    need += LOSS_WORDS * MR_ARRAY_COUNT(owner_reasons);
+    if (thread->ring->shared->policy == MR_POLICY_DROP && need < resume)
+        need = resume;
     return need;
 }
 
@@ -130,9 +133,16 @@ bool mr_ring_has_writer(const struct mr_ring_shared *shared)
            (uint32_t)syscall(SYS_getpid) == mr_load_relaxed(&shared->pid);
 }
 
+/* Since a wait timed out, the writer has taken nothing. */
+static bool is_stalled(const struct mr_thread *thread)
+{
+    /* Relaxed: whether there is room is seen in grant(). */
+    return mr_load_relaxed(&thread->ring->tail) == thread->stalled_tail;
+}
+
 static bool may_wait(const struct mr_thread *thread)
 {
-    return thread->ring->shared->policy == MR_POLICY_BLOCK && !is_dropping(thread) &&
+    return thread->ring->shared->policy == MR_POLICY_BLOCK && !is_stalled(thread) &&
            mr_ring_has_writer(thread->ring->shared);
 }
 
@@ -146,6 +156,7 @@ static bool wait_for_room(struct mr_thread *thread, const struct mr_event *event
 {
     struct mr_ring_shared *shared = thread->ring->shared;
     uint64_t deadline_ns = mr_clock_monotonic_ns() + shared->block_timeout_ns;
+    uint64_t tail = mr_load_relaxed(&thread->ring->tail);
     bool has_room = false;
 
     while (!has_room && mr_load_relaxed(&shared->draining) &&
@@ -158,6 +169,8 @@ static bool wait_for_room(struct mr_thread *thread, const struct mr_event *event
         has_room = grant(thread, words_needed(thread, event));
     }
     thread->blocked_until_ns = 0;
+    if (!has_room)
+        thread->stalled_tail = tail;
     return has_room;
 }
 
@@ -264,7 +277,8 @@ static bool drop_early(struct mr_thread *thread, const struct mr_event *event)
     uint64_t end = mr_load_relaxed(&thread->ring->tail) + thread->mask + 1;
 
     /* Relaxed: grant() looks again, with the order that it needs. */
-    if (!is_dropping(thread) || thread->cursor + words_needed(thread, event) <= end)
+    if (!is_dropping(thread) || thread->cursor + words_needed(thread, event) <= end ||
+        may_wait(thread))
         return false;
     mr_ring_drop(thread, event, full_reason(thread));
     return true;
@@ -309,6 +323,7 @@ void mr_ring_attach(struct mr_thread *thread, struct mr_ring *ring)
     /* Relaxed: the state that gave us the ring was acquired. */
     thread->cursor = mr_load_relaxed(&ring->tail);
     thread->limit = thread->cursor;
+    thread->stalled_tail = NOT_STALLED;
     thread->period = MR_PERIOD_NONE;
     thread->flags &= ~(uint32_t)MR_THREAD_DROPPING;
     thread->words = ring->words;

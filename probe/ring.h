@@ -19,6 +19,14 @@
  *     struct mr_thread *thread = &mr_thread_self;      // or one of a test's own
  *     mr_ring_event(thread, mr_event_enter(site));
  *
+ * A full ring. Policy drop: events are lost until an eighth of the ring is free, so that
+ * losses come in few, long pieces. Policy block: an event waits until there is room for
+ * it, at most block_timeout_ns, and is lost then; after that wait the writer is taken to
+ * stand still, and events are lost at once. The first word that it takes ends this: the
+ * next event waits anew. So a writer that is merely slow costs waits and no event, and
+ * one that stands still costs each thread one time-out, and what it does in the rest of
+ * the standstill.
+ *
  * Who may call: the thread that owns the ring, and signal handlers on it.
  */
 #ifndef MR_PROBE_RING_H
@@ -50,6 +58,8 @@ struct mr_ring_shared {
     _Atomic uint32_t pid;      /* whose writer drains; a copy made by _Fork() has none */
     _Atomic uint32_t draining; /* 1 while the writer thread runs */
     _Atomic uint32_t sleeping; /* futex: 1 while the writer sleeps until an event */
+    _Atomic uint32_t taken;    /* frames that the writer has taken from rings */
+    _Atomic uint32_t stalled;  /* taken + 1 when a wait for a ring timed out, or 0 */
 };
 
 #define MR_RING_HOLES_MAX 8
@@ -112,6 +122,7 @@ struct mr_thread {
     struct mr_ring *ring;
     uint64_t start_address;
     uint64_t blocked_until_ns; /* a wait of the thread is under way until then */
+    uint64_t stalled_tail;     /* the ring's tail when a wait began that timed out */
     uint32_t refused;          /* events lost for want of a ring */
 };
 

@@ -4,6 +4,7 @@
  *
  * field      written by  read by        access
  * stripes[]  any thread  writer, stats  relaxed: sums, told when they are told
+ * stalled    any thread  any thread     relaxed; a hint, waits are bounded
  * name[]     owner       writer         relaxed bytes; name_version is released [P]
  *                                       after them and acquired [C] in announce.c; a
  *                                       name torn by the next one is told again
@@ -97,24 +98,30 @@ static bool try_ring(struct mr_thread *thread)
 
 /*
  * Policy block: a ring whose thread has ended is free as soon as the writer has drained
- * it. As for a full ring, a handler that comes meanwhile does not wait in its turn.
+ * it. As for a full ring, a handler that comes meanwhile does not wait in its turn; and
+ * after a wait that was in vain none waits, this thread or another, until the writer has
+ * taken something: else each of many short threads would wait for who is not there.
  */
 static bool wait_for_ring(struct mr_thread *thread)
 {
-    const struct mr_pool *pool = &mr_probe->pool;
+    struct mr_pool *pool = &mr_probe->pool;
     uint64_t now_ns = mr_clock_monotonic_ns();
     uint64_t deadline_ns = now_ns + pool->shared.block_timeout_ns;
+    uint32_t taken = mr_load_relaxed(&pool->shared.taken);
     bool is_given = false;
 
-    if (pool->shared.policy != MR_POLICY_BLOCK || now_ns < thread->blocked_until_ns)
+    if (pool->shared.policy != MR_POLICY_BLOCK || now_ns < thread->blocked_until_ns ||
+        mr_load_relaxed(&pool->shared.stalled) == taken + 1)
         return false;
     while (!is_given && mr_pool_may_give(pool) && mr_ring_has_writer(&pool->shared) &&
            mr_clock_monotonic_ns() < deadline_ns) {
         thread->blocked_until_ns = deadline_ns;
-        mr_ring_wake_writer(&mr_probe->pool.shared);
+        mr_ring_wake_writer(&pool->shared);
         mr_sleep_ns(WAIT_SLEEP_NS);
         is_given = try_ring(thread);
     }
+    if (!is_given && mr_clock_monotonic_ns() >= deadline_ns)
+        mr_store_relaxed(&pool->shared.stalled, taken + 1);
     thread->blocked_until_ns = 0;
     return is_given;
 }

@@ -86,6 +86,7 @@ static enum mr_round commit_frame(struct mr_writer *writer)
         return MR_ROUND_MOVED;
     }
     mr_writer_commit(writer, MR_FRAME_CHUNKS, frame->size, frame->totals.events);
+    mr_repeat_note_ended(writer);
     mr_drain_commit(frame, &writer->probe->pool);
     writer->moved_bytes += frame->size;
     publish(writer, &frame->totals);

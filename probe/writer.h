@@ -5,7 +5,7 @@
  * malloc, stdio, the loader nor the resolver, because a thread of the program may hold
  * any of their locks while it waits for room in its ring.
  *
- * This header is what writer.c, writer_io.c and announce.c share; outside the probe's
+ * This header is what writer.c, writer_io.c, announce.c and repeat.c share; outside the probe's
  * writer only mr_writer_start() and its kin (probe/registry.h) are called.
  */
 #ifndef MR_PROBE_WRITER_H
@@ -21,8 +21,26 @@
 #define MR_WRITER_OUTBOX (UINT64_C(16) << 20)
 /* Frames that may be in the outbox; for the sums behind them. A power of two. */
 #define MR_WRITER_FRAMES_MAX 16384
+/*
+ * What a new receiver may still have to be told of frames that are held: the newest of
+ * these. Of more modules closed, or threads ended, within one round trip the functions,
+ * or start functions, would be unknown there.
+ */
+#define MR_WRITER_GONE_MAX 64
+#define MR_WRITER_ENDED_MAX 4096
 
 enum mr_round { MR_ROUND_EMPTY, MR_ROUND_MOVED, MR_ROUND_FULL };
+
+struct mr_gone_module {
+    struct mr_module module;
+    uint64_t until_sequence; /* of the first frame that cannot need it */
+};
+
+struct mr_stream_note {
+    uint32_t stream, tid, start_site;
+    uint64_t sequence; /* of the frame with its end */
+    char name[MR_RING_NAME_SIZE];
+};
 
 struct mr_writer {
     struct mr_probe *probe;
@@ -38,12 +56,20 @@ struct mr_writer {
     uint32_t epoch;
     bool are_modules_announced;
     uint32_t named_announced, named_first;
-    uint64_t source_lost[MR_LOSS_REASON_COUNT];
+    uint64_t source_lost[MR_LOSS_REASON_COUNT]; /* as of frame source_lost_sequence */
+    uint64_t source_lost_acked[MR_LOSS_REASON_COUNT];
+    uint64_t source_lost_sequence;
     uint64_t sync_at_ns;
     struct mr_dict_writer dict;
     bool is_dict_open;
     uint32_t next_module;
     struct mr_module_table modules;
+
+    /* For a new receiver; see repeat.c. Rings of the newest. */
+    uint32_t gone_count, ended_count;
+    struct mr_gone_module gone[MR_WRITER_GONE_MAX];
+    struct mr_stream_note ended[MR_WRITER_ENDED_MAX];
+    struct mr_ring *repeat_ring;
 
     /* events_until[n % MR_WRITER_FRAMES_MAX]: events in frames 1..n. */
     uint64_t events;
@@ -59,8 +85,19 @@ struct mr_writer {
 bool mr_announce(struct mr_writer *writer, uint64_t now_ns);
 /* Whether a site may have been named since. */
 bool mr_announce_is_stale(const struct mr_writer *writer);
-/* A receiver that knows nothing of us: tell all again. */
-void mr_announce_again(struct mr_writer *writer);
+void mr_announce_module_item(const struct mr_module *module, struct mr_dict_item *item);
+void mr_announce_named_item(const struct mr_named_entry *entry, uint32_t index,
+                            struct mr_dict_item *item);
+void mr_announce_sync_item(struct mr_dict_item *item);
+/* Brings source_lost_acked up to date; false while source_lost is on its way. */
+bool mr_announce_losses_acked(struct mr_writer *writer);
+
+/* repeat.c: the `announce` of our mr_sender; `context` is the writer. */
+size_t mr_repeat(void *context, uint64_t *cursor, uint8_t *out, size_t capacity);
+/* A module that is about to leave the table. */
+void mr_repeat_note_gone(struct mr_writer *writer, const struct mr_module *module);
+/* The streams that end in the frame just committed, before their rings are given back. */
+void mr_repeat_note_ended(struct mr_writer *writer);
 
 /* writer_io.c */
 /* Room for a frame in the outbox, or NULL. */

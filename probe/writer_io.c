@@ -49,14 +49,12 @@ static size_t on_hello(void *context, uint64_t oldest, uint8_t *out, size_t capa
     return size;
 }
 
-/* A receiver that has nothing of us, though another had: it needs the dictionary. */
 static void on_welcomed(void *context, uint64_t next_sequence)
 {
     struct mr_writer *writer = context;
 
+    (void)next_sequence;
     writer->is_welcomed = true;
-    if (next_sequence <= 1 && writer->sender.oldest_sequence > 1)
-        mr_announce_again(writer);
 }
 
 static bool open_sender(struct mr_writer *writer, uint64_t now_ns)
@@ -70,6 +68,7 @@ static bool open_sender(struct mr_writer *writer, uint64_t now_ns)
         .max_frame = MR_WRITER_FRAME,
         .now_ns_seed = now_ns,
         .hello = on_hello,
+        .announce = mr_repeat,
         .welcomed = on_welcomed,
         .context = writer,
     };

@@ -27,9 +27,10 @@ struct race {
     struct mr_pool pool;
     _Atomic uint32_t running; /* owners */
     uint64_t seed, slow_reader;
+    bool is_late; /* the reader begins when something was lost */
     struct mr_drain_frame frame;
     uint8_t out[FRAME_SIZE];
-    uint64_t events, lost, last_chunks;
+    uint64_t events, lost, losses, last_chunks;
 };
 
 /* One life of a ring: taken, written, given back. False if there was no ring. */
@@ -93,6 +94,7 @@ static void check_record(struct race *race, const struct mr_record *record,
     } else if (record->kind == MR_RECORD_LOSS) {
         *number += record->payload[0] & 0xffffffff;
         race->lost += record->payload[0] & 0xffffffff;
+        race->losses++;
     } else {
         assert_int_equal(record->kind, MR_RECORD_SYNC);
     }
@@ -119,12 +121,24 @@ static void check_frame(struct race *race)
     assert_int_equal(status, MR_END);
 }
 
+static void wait_for_loss(struct race *race)
+{
+    struct mr_ring *ring;
+
+    do {
+        (void)usleep(100);
+        ring = mr_load_acquire(&race->pool.rings);
+    } while (!ring || mr_load_relaxed(&ring->pending[MR_LOSS_BLOCK_TIMEOUT]) == 0);
+}
+
 /* Reads until the owners have ended and everything is read. */
 static void read_all(struct race *race)
 {
     struct mr_test_random random = {race->seed + 1};
     bool is_over = false;
 
+    if (race->is_late)
+        wait_for_loss(race);
     while (!is_over) {
         struct mr_ring *ring;
 
@@ -204,6 +218,22 @@ static void block_loses_nothing_while_the_reader_reads(void **state)
     race_free(race);
 }
 
+static void block_loses_what_is_made_while_the_reader_stands_still(void **state)
+{
+    struct race *race = race_new(1);
+
+    (void)state;
+    race->is_late = true;
+    race->slow_reader = 2; /* and then reads as slowly as it can */
+    race->pool.shared.policy = MR_POLICY_BLOCK;
+    race->pool.shared.block_timeout_ns = MR_SECOND_NS;
+    run(race, own_one, 1);
+    assert_true(race->lost > 0);
+    assert_true(race->losses == 1);
+    assert_true(race->events + race->lost == EVENT_COUNT);
+    race_free(race);
+}
+
 static void rings_pass_from_thread_to_thread(void **state)
 {
     struct race *race = race_new(5); /* fewer than threads */
@@ -222,6 +252,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(dropped_events_are_counted_where_they_were_lost),
         cmocka_unit_test(block_loses_nothing_while_the_reader_reads),
+        cmocka_unit_test(block_loses_what_is_made_while_the_reader_stands_still),
         cmocka_unit_test(rings_pass_from_thread_to_thread),
     };
 

@@ -157,6 +157,40 @@ static void block_waits_for_the_time_out_once_and_then_drops(void **state)
     rig_free(rig);
 }
 
+static uint64_t lost(const struct rig *rig)
+{
+    return mr_load_relaxed(&rig->ring->pending[MR_LOSS_BLOCK_TIMEOUT]);
+}
+
+/* A slow writer: whatever it takes ends the dropping, not an eighth of the ring. */
+static void block_waits_anew_when_the_writer_has_taken_something(void **state)
+{
+    struct rig *rig = rig_new(WORDS, MR_POLICY_BLOCK);
+    uint64_t start_ns;
+
+    (void)state;
+    rig->pool.shared.block_timeout_ns = 20 * MR_MILLISECOND_NS;
+    mr_store_relaxed(&rig->pool.shared.draining, 1);
+    mr_store_relaxed(&rig->pool.shared.pid, (uint32_t)getpid());
+    (void)fill(rig);
+    assert_true(lost(rig) == 1);
+    mr_store_release(&rig->ring->tail, 4); /* less than the loss record needs */
+    start_ns = mr_clock_monotonic_ns();
+    rig_enter(rig, SITE, RIG_TICKS);
+    assert_true(mr_clock_monotonic_ns() - start_ns >= 20 * MR_MILLISECOND_NS);
+    for (int i = 0; i < 100000; i++) /* 2000 s if each waited */
+        rig_enter(rig, SITE, RIG_TICKS);
+    assert_true(lost(rig) == 100002);
+    mr_store_release(&rig->ring->tail, 16);
+    rig_enter(rig, SITE, RIG_TICKS);
+    assert_true(lost(rig) == 0); /* told in the ring */
+    start_ns = mr_clock_monotonic_ns();
+    (void)fill(rig);
+    assert_true(mr_clock_monotonic_ns() - start_ns >= 20 * MR_MILLISECOND_NS);
+    assert_true(lost(rig) == 1);
+    rig_free(rig);
+}
+
 static void an_event_of_a_handler_inside_a_wait_is_nested(void **state)
 {
     struct rig *rig = rig_new(WORDS, MR_POLICY_BLOCK);
@@ -263,6 +297,7 @@ int main(void)
         cmocka_unit_test(dropping_ends_only_when_an_eighth_is_free),
         cmocka_unit_test(block_without_a_writer_drops_at_once),
         cmocka_unit_test(block_waits_for_the_time_out_once_and_then_drops),
+        cmocka_unit_test(block_waits_anew_when_the_writer_has_taken_something),
         cmocka_unit_test(an_event_of_a_handler_inside_a_wait_is_nested),
         cmocka_unit_test(a_handler_takes_later_numbers),
         cmocka_unit_test(a_number_granted_meanwhile_is_used),
