@@ -156,6 +156,7 @@ static void welcome(struct mr_ingest *ingest, struct mr_peer *peer,
             peer->conn.peer, (unsigned long long)next,
             (unsigned long long)hello->oldest - 1);
         next = hello->oldest;
+        peer->conn.wants_dictionary = true;
     }
     if (mr_conn_welcome(&peer->conn, next, ingest->config.credit) != MR_OK)
         mr_peer_refuse(ingest, peer, MR_WIRE_ERROR_INTERNAL, peer->conn.error.text);

@@ -144,6 +144,8 @@ static enum mr_status accept_data(struct mr_conn *conn, struct mr_frame *frame)
 {
     if (!conn->greeted)
         return fail(conn, MR_ESTATE, "data before WELCOME", frame);
+    if (frame->sequence == 0)
+        return MR_OK; /* DICT out of custody */
     if (frame->sequence < conn->next_sequence) {
         conn->stats.duplicates++;
         return MR_AGAIN;
@@ -290,6 +292,7 @@ enum mr_status mr_conn_welcome(struct mr_conn *conn, uint64_t next_sequence,
         .max_frame = conn->max_frame,
         .next_sequence = next_sequence,
         .credit = credit,
+        .flags = conn->wants_dictionary ? MR_WELCOME_WANTS_DICTIONARY : 0,
     };
     uint8_t bytes[MR_WELCOME_SIZE];
 

@@ -37,12 +37,14 @@ struct mr_conn {
     struct mr_frame_expander expander;
     struct mr_buffer output; /* control frames that the socket did not take yet */
     bool has_hello;          /* HELLO was handed out */
-    bool greeted;            /* and WELCOME sent */
-    bool finished;           /* BYE seen */
-    uint8_t bye_reason;      /* enum mr_bye_reason */
-    uint64_t next_sequence;  /* of the next data frame */
-    uint64_t acked;          /* the last sequence acknowledged to the peer */
-    uint64_t credit;         /* the last one told */
+    bool
+        wants_dictionary; /* set before WELCOME, which asks for it: a sender that is new to us */
+    bool greeted;         /* and WELCOME sent */
+    bool finished;        /* BYE seen */
+    uint8_t bye_reason;     /* enum mr_bye_reason */
+    uint64_t next_sequence; /* of the next data frame */
+    uint64_t acked;         /* the last sequence acknowledged to the peer */
+    uint64_t credit;        /* the last one told */
     uint64_t heard_ns, said_ns;
     struct mr_conn_stats stats;
     struct mr_error error; /* why mr_conn_next() failed */
@@ -58,7 +60,7 @@ enum mr_status mr_conn_read(struct mr_conn *conn);
 /*
  * The next HELLO or data frame, expanded; it is borrowed until the next mr_conn_read() or, as one that came compressed, the
  * next mr_conn_next(). HEARTBEAT and BYE are dealt with here. Data frames that we have already (sequence < next_sequence)
- * are dropped and counted as duplicates.
+ * are dropped and counted as duplicates; DICT frames of sequence 0 are handed out whenever they come.
  * MR_AGAIN when more bytes are needed. MR_END after BYE. MR_EREFUSED: the peer sent ERROR, its text is in `error`.
  * MR_EFORMAT also for a sequence that skips ahead, MR_ESTATE for a frame that may not come now, and what mr_frame_take()
  * and mr_frame_expand() say. After an error only refuse and fini.

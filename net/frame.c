@@ -82,9 +82,10 @@ static enum mr_status check_dialect(const uint8_t *header, struct mr_error *erro
     return MR_OK;
 }
 
-static enum mr_status check_type(uint8_t type, uint16_t flags, struct mr_error *error)
+static enum mr_status check_type(uint8_t type, uint16_t flags, uint64_t sequence,
+                                 struct mr_error *error)
 {
-    uint16_t allowed = mr_frame_is_data(type) ? MR_WIRE_FLAG_ZSTD : 0;
+    uint16_t allowed = mr_frame_is_data(type) && sequence ? MR_WIRE_FLAG_ZSTD : 0;
 
     if (!is_known(type))
         return mr_error_set(error, MR_EFORMAT, "frame of unknown type %u", type);
@@ -97,18 +98,19 @@ static enum mr_status check_type(uint8_t type, uint16_t flags, struct mr_error *
 static enum mr_status check_sequence(uint8_t type, uint64_t sequence,
                                      struct mr_error *error)
 {
-    if (mr_frame_is_data(type) == (sequence != 0))
-        return MR_OK;
+    if (!is_known(type) || mr_frame_is_data(type) == (sequence != 0) ||
+        type == MR_FRAME_DICT)
+        return MR_OK; /* DICT of sequence 0: out of custody */
     return mr_error_set(error, MR_EFORMAT, "%s frame with sequence %llu",
                         mr_frame_type_name(type), (unsigned long long)sequence);
 }
 
-static enum mr_status check_length(uint8_t type, uint32_t length, uint32_t max_frame,
-                                   struct mr_error *error)
+static enum mr_status check_length(uint8_t type, uint64_t sequence, uint32_t length,
+                                   uint32_t max_frame, struct mr_error *error)
 {
     uint32_t limit = max_frame;
 
-    if (!mr_frame_is_data(type) && limit > MR_WIRE_MAX_CONTROL)
+    if (sequence == 0 && limit > MR_WIRE_MAX_CONTROL)
         limit = MR_WIRE_MAX_CONTROL;
     if (length <= limit)
         return MR_OK;
@@ -120,14 +122,16 @@ static enum mr_status check_header(const uint8_t *header, uint32_t max_frame,
                                    struct mr_error *error)
 {
     uint8_t type = header[AT_TYPE];
+    uint64_t sequence = mr_get_u64(header + AT_SEQUENCE);
     enum mr_status status = check_dialect(header, error);
 
     if (status == MR_OK)
-        status = check_type(type, mr_get_u16(header + AT_FLAGS), error);
+        status = check_sequence(type, sequence, error);
     if (status == MR_OK)
-        status = check_sequence(type, mr_get_u64(header + AT_SEQUENCE), error);
+        status = check_type(type, mr_get_u16(header + AT_FLAGS), sequence, error);
     if (status == MR_OK)
-        status = check_length(type, mr_get_u32(header + AT_LENGTH), max_frame, error);
+        status = check_length(type, sequence, mr_get_u32(header + AT_LENGTH), max_frame,
+                              error);
     return status;
 }
 

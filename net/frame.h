@@ -40,6 +40,7 @@ struct mr_welcome {
     uint32_t max_frame;
     uint64_t next_sequence;
     uint64_t credit;
+    uint16_t flags; /* enum mr_welcome_flag; unknown ones are kept */
 };
 struct mr_ack {
     uint64_t sequence;

@@ -10,7 +10,7 @@ void mr_welcome_put(const struct mr_welcome *welcome, uint8_t out[MR_WELCOME_SIZ
 {
     uint8_t *at = mr_put_u16(out, welcome->version);
 
-    at = mr_put_u16(at, 0);
+    at = mr_put_u16(at, welcome->flags);
     at = mr_put_u32(at, welcome->max_frame);
     at = mr_put_u64(at, welcome->next_sequence);
     mr_put_u64(at, welcome->credit);
@@ -22,6 +22,7 @@ enum mr_status mr_welcome_get(struct mr_span payload, struct mr_welcome *welcome
     if (payload.size < MR_WELCOME_SIZE)
         return MR_EFORMAT;
     welcome->version = mr_get_u16(payload.data);
+    welcome->flags = mr_get_u16(payload.data + 2);
     welcome->max_frame = mr_get_u32(payload.data + 4);
     welcome->next_sequence = mr_get_u64(payload.data + 8);
     welcome->credit = mr_get_u64(payload.data + 16);

@@ -69,6 +69,7 @@ static void close_connection(struct mr_sender *s)
     s->input_size = 0;
     s->control_size = s->control_at = 0;
     s->is_leaving = false;
+    s->is_announcing = false;
     s->move_at_ns = 0;
     mr_outbox_rewind(s);
 }

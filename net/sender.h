@@ -34,6 +34,8 @@
 #define MR_SENDER_INPUT_SIZE (128u << 10)
 /* Of a control frame that is sent, HELLO above all: header and payload. */
 #define MR_SENDER_CONTROL_SIZE (MR_WIRE_HEADER_SIZE + MR_WIRE_MAX_CONTROL)
+/* Of a payload of the dictionary's repetition: a heartbeat and BYE find room behind it. */
+#define MR_SENDER_ANNOUNCE_SIZE (MR_WIRE_MAX_CONTROL - 256u)
 #define MR_SENDER_BACKOFF_MIN_NS UINT64_C(10000000)
 #define MR_SENDER_BACKOFF_MAX_NS UINT64_C(1000000000)
 
@@ -57,6 +59,13 @@ struct mr_sender_config {
      * Called in mr_sender_poll() at every connection.
      */
     size_t (*hello)(void *context, uint64_t oldest, uint8_t *out, size_t capacity);
+    /*
+     * Writes the next payload of a repetition of the dictionary to out; its size, or 0 when all is told. Called in
+     * mr_sender_poll() once a receiver has welcomed us that lacks what was acknowledged, and again as the payloads go out,
+     * each as a DICT frame out of custody, all before the first numbered frame. `*cursor` is the caller's, 0 at the
+     * start; it is 0 again when the connection broke meanwhile. `capacity` is MR_SENDER_ANNOUNCE_SIZE. (May be NULL.)
+     */
+    size_t (*announce)(void *context, uint64_t *cursor, uint8_t *out, size_t capacity);
     /* A new connection was welcomed by a receiver that knows `next_sequence - 1` frames of us (may be NULL). */
     void (*welcomed)(void *context, uint64_t next_sequence);
     /* An ACK came; its resume states are borrowed during the call (may be NULL). */
@@ -74,7 +83,7 @@ enum mr_sender_state {
 
 struct mr_sender_stats {
     uint64_t frames_committed, frames_acked, bytes_sent, connects, failures, resends,
-        moves;
+        moves, announced; /* announced: DICT frames out of custody */
 };
 
 struct mr_sender {
@@ -98,6 +107,8 @@ struct mr_sender {
     uint64_t retry_at_ns, backoff_ns, heard_ns, said_ns;
     uint64_t move_at_ns; /* when to leave, after MOVE; 0: stay */
     bool is_leaving;     /* BYE was queued: no data follows */
+    bool is_announcing;  /* repeating the dictionary: no numbered frame goes yet */
+    uint64_t announce_cursor;
     uint32_t address_index;
     uint64_t random;
     uint32_t control_size, control_at; /* control frames, sent between data frames */

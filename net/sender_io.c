@@ -24,6 +24,13 @@ void mr_sender_queue_control(struct mr_sender *s, enum mr_frame_type type,
     s->control_size += (uint32_t)(MR_WIRE_HEADER_SIZE + payload.size);
 }
 
+/* What it lacks of what was acknowledged, another receiver has, or it had itself. */
+static bool lacks_dictionary(const struct mr_sender *s, const struct mr_welcome *welcome)
+{
+    return welcome->next_sequence < s->oldest_sequence ||
+           (welcome->flags & MR_WELCOME_WANTS_DICTIONARY) != 0;
+}
+
 static void on_welcome(struct mr_sender *s, uint64_t now_ns, struct mr_span payload)
 {
     struct mr_welcome welcome;
@@ -50,6 +57,8 @@ static void on_welcome(struct mr_sender *s, uint64_t now_ns, struct mr_span payl
     if (s->sent_sequence > s->oldest_sequence)
         s->stats.resends += s->sent_sequence - s->oldest_sequence;
     s->state = MR_SENDER_OPEN;
+    s->announce_cursor = 0;
+    s->is_announcing = s->config.announce && lacks_dictionary(s, &welcome);
     if (s->config.welcomed)
         s->config.welcomed(s->config.context, welcome.next_sequence);
 }
@@ -183,14 +192,14 @@ static struct mr_span next_output(const struct mr_sender *s)
 
     if (has_control && mr_outbox_is_between_frames(s))
         return mr_span_of(s->control + s->control_at, s->control_size - s->control_at);
-    if (s->state != MR_SENDER_OPEN)
+    if (s->state != MR_SENDER_OPEN || s->is_announcing)
         return mr_span_of(NULL, 0);
     return mr_outbox_sendable(s, has_control || s->is_leaving);
 }
 
 bool mr_sender_has_output(const struct mr_sender *s)
 {
-    return next_output(s).size != 0;
+    return s->is_announcing || next_output(s).size != 0;
 }
 
 static void on_sent(struct mr_sender *s, const uint8_t *data, size_t size)
@@ -207,13 +216,34 @@ static void on_sent(struct mr_sender *s, const uint8_t *data, size_t size)
         s->control_at = s->control_size = 0;
 }
 
+/* Puts the next payload of the dictionary's repetition where control frames go out; the outbox waits behind it. */
+static void announce(struct mr_sender *s)
+{
+    size_t size = 0;
+
+    if (!s->is_leaving)
+        size =
+            s->config.announce(s->config.context, &s->announce_cursor,
+                               s->control + MR_WIRE_HEADER_SIZE, MR_SENDER_ANNOUNCE_SIZE);
+    MR_DEBUG_ASSERT(size <= MR_SENDER_ANNOUNCE_SIZE);
+    s->is_announcing = size > 0;
+    if (size == 0)
+        return;
+    mr_sender_queue_control(s, MR_FRAME_DICT,
+                            mr_span_of(s->control + MR_WIRE_HEADER_SIZE, size));
+    s->stats.announced++;
+}
+
 /* False when there is nothing to send, or the socket is full or broken. */
 static bool transmit_once(struct mr_sender *s, uint64_t now_ns)
 {
-    struct mr_span output = next_output(s);
+    struct mr_span output;
     ssize_t size;
     int system_errno;
 
+    if (s->is_announcing && s->control_size == 0)
+        announce(s);
+    output = next_output(s);
     if (output.size == 0)
         return false;
     size = send(s->fd, output.data, output.size, MSG_NOSIGNAL | MSG_DONTWAIT);

@@ -97,6 +97,9 @@ enum mr_wire_error {
     MR_WIRE_ERROR_INTERNAL = 10
 };
 
+/* The receiver lacks what DICT frames told that it, or another, has acknowledged. */
+enum mr_welcome_flag { MR_WELCOME_WANTS_DICTIONARY = 1 };
+
 enum mr_bye_reason { MR_BYE_FINISHED = 0, MR_BYE_MOVING = 1, MR_BYE_DRAINING = 2 };
 
 /*

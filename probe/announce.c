@@ -244,7 +244,8 @@ static bool put_source_losses(struct mr_writer *writer)
         if (!put(writer, &item))
             return false;
         writer->source_lost[reason] = events;
-        writer->source_lost_sequence = writer->sender.next_sequence; /* not committed yet */
+        writer->source_lost_sequence =
+            writer->sender.next_sequence; /* not committed yet */
     }
     return true;
 }

@@ -232,7 +232,7 @@ static enum mr_status take_probe_frame(struct mr_decode *decode, struct mr_sourc
     if (status != MR_OK)
         return status;
     if (frame->type == MR_FRAME_DICT)
-        return mr_decode_dict(decode, source, frame->payload);
+        return mr_decode_dict(decode, source, frame);
     if (frame->type == MR_FRAME_CHUNKS)
         return mr_decode_chunks(decode, source, frame->payload);
     mr_decode_break(decode, source, "a probe sent a %s frame",

@@ -4,7 +4,8 @@
 
 /* Losses that the source counted before the events had a stream: the item is cumulative, the ledger takes increments. */
 static enum mr_status take_source_loss(struct mr_decode *decode, struct mr_source *source,
-                                       const struct mr_dict_source_loss *loss)
+                                       const struct mr_dict_source_loss *loss,
+                                       bool is_repetition)
 {
     struct mr_stream *none;
     enum mr_status status;
@@ -19,6 +20,10 @@ static enum mr_status take_source_loss(struct mr_decode *decode, struct mr_sourc
     status = mr_source_stream(source, MR_STREAM_NONE, UINT32_C(1) << 28, &none);
     if (status != MR_OK)
         return status;
+    if (is_repetition) { /* another receiver accounts for them */
+        none->base_event += none->is_started ? 0 : loss->events - told;
+        return MR_OK;
+    }
     none->is_started = true;
     return mr_decode_count(decode, none, loss->events - told, reason);
 }
@@ -40,7 +45,7 @@ static enum mr_status take_stream(struct mr_decode *decode, struct mr_source *so
 }
 
 static enum mr_status take_item(struct mr_decode *decode, struct mr_source *source,
-                                const struct mr_dict_item *item)
+                                const struct mr_dict_item *item, bool is_repetition)
 {
     enum mr_status status;
 
@@ -55,7 +60,7 @@ static enum mr_status take_item(struct mr_decode *decode, struct mr_source *sour
     case MR_DICT_STREAM:
         return take_stream(decode, source, &item->stream);
     case MR_DICT_SOURCE_LOSS:
-        return take_source_loss(decode, source, &item->source_loss);
+        return take_source_loss(decode, source, &item->source_loss, is_repetition);
     case MR_DICT_LABEL_KEY:
     case MR_DICT_COUNTER:
     case MR_DICT_SYNC:
@@ -74,12 +79,13 @@ static enum mr_status take_item(struct mr_decode *decode, struct mr_source *sour
 }
 
 enum mr_status mr_decode_dict(struct mr_decode *decode, struct mr_source *source,
-                              struct mr_span payload)
+                              const struct mr_frame *frame)
 {
+    bool is_repetition = frame->sequence == 0;
     struct mr_error error = MR_ERROR_NONE;
     struct mr_dict_reader reader;
     struct mr_dict_item item;
-    enum mr_status status = mr_dict_open(&reader, payload, &error);
+    enum mr_status status = mr_dict_open(&reader, frame->payload, &error);
 
     if (status != MR_OK) {
         mr_decode_break(decode, source, "DICT frame: %s", error.text);
@@ -91,7 +97,7 @@ enum mr_status mr_decode_dict(struct mr_decode *decode, struct mr_source *source
             mr_decode_break(decode, source, "DICT frame: %s", error.text);
         if (status != MR_OK)
             break;
-        status = take_item(decode, source, &item);
+        status = take_item(decode, source, &item, is_repetition);
         if (status == MR_EFORMAT)
             mr_decode_break(decode, source, "DICT frame: named site %u is out of range",
                             item.named_site.site);

@@ -61,8 +61,8 @@ enum mr_status mr_decode_count(struct mr_decode *decode, struct mr_stream *strea
 /* A CHUNKS payload. */
 enum mr_status mr_decode_chunks(struct mr_decode *decode, struct mr_source *source,
                                 struct mr_span payload);
-/* A DICT payload of a probe. */
+/* A DICT frame of a probe; one of sequence 0 repeats what an earlier receiver acknowledged. */
 enum mr_status mr_decode_dict(struct mr_decode *decode, struct mr_source *source,
-                              struct mr_span payload);
+                              const struct mr_frame *frame);
 
 #endif

@@ -62,16 +62,18 @@ static size_t write_hello(void *context, uint64_t oldest, uint8_t *out, size_t c
     return mr_hello_put(&hello, out, capacity);
 }
 
-/* A receiver that misses frames we no longer hold misses dictionary items in them. */
-static void on_welcome(void *context, uint64_t next_sequence)
+/* The receiver lacks items that were acknowledged; merge has them, and sends them in frames of their own. */
+static size_t on_lacking(void *context, uint64_t *cursor, uint8_t *out, size_t capacity)
 {
     struct forward *forward = context;
 
-    if (next_sequence >= forward->sender.oldest_sequence)
-        return;
+    MR_UNUSED(cursor);
+    MR_UNUSED(out);
+    MR_UNUSED(capacity);
     mr_add_acq_rel(&forward->config->link->reannounce, 1); /* [R] */
     mr_log_info("forward: %s is new to us: the dictionary goes out again",
                 forward->config->target);
+    return 0;
 }
 
 static enum mr_status forward_open(struct mr_filter *filter, const void *config,
@@ -85,7 +87,7 @@ static enum mr_status forward_open(struct mr_filter *filter, const void *config,
                                       .max_frame = given->max_frame,
                                       .now_ns_seed = mr_clock_realtime_ns(),
                                       .hello = write_hello,
-                                      .welcomed = on_welcome,
+                                      .announce = on_lacking,
                                       .context = forward};
 
     MR_ASSERT(given->link && given->address_count > 0);

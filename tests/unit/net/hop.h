@@ -33,6 +33,7 @@ struct mr_test_hop {
     bool has_conn;
     uint64_t next_sequence; /* that the receiver would keep over connections */
     uint64_t credit;        /* that it gives */
+    bool wants_dictionary;  /* as its WELCOME says */
     uint8_t outbox[MR_TEST_OUTBOX_SIZE];
 };
 
@@ -118,6 +119,7 @@ static inline enum mr_status mr_test_hop_receive(struct mr_test_hop *hop,
     }
     if (status != MR_OK || frame->type != MR_FRAME_HELLO)
         return status;
+    hop->conn.wants_dictionary = hop->wants_dictionary;
     status = mr_conn_welcome(&hop->conn, hop->next_sequence, hop->credit);
     return status == MR_OK ? MR_AGAIN : status;
 }

@@ -163,6 +163,29 @@ static void what_we_have_already_is_dropped_and_counted(void **state)
     pair_close(&pair);
 }
 
+static void a_dict_frame_without_a_number_is_handed_out_and_not_acknowledged(void **state)
+{
+    struct pair pair;
+    struct mr_frame frame;
+    uint8_t bytes[1024];
+
+    (void)state;
+    greet(&pair);
+    for (uint64_t i = 1; i <= 2; i++) {
+        say(&pair, MR_FRAME_DICT, 0, 0, mr_span_of("a", 1));
+        assert_int_equal(next(&pair, &frame), MR_OK);
+        assert_int_equal(frame.sequence, 0);
+        assert_int_equal(pair.conn.next_sequence, i);
+        assert_int_equal(mr_conn_ack(&pair.conn, i - 1, 77), MR_OK);
+        assert_int_equal(heard(&pair, bytes).type, i == 1 ? 0 : MR_FRAME_ACK);
+        say(&pair, MR_FRAME_CHUNKS, 0, i, mr_span_of("b", 1));
+        assert_int_equal(next(&pair, &frame), MR_OK);
+        assert_int_equal(frame.sequence, i);
+    }
+    assert_int_equal(pair.conn.stats.duplicates, 0);
+    pair_close(&pair);
+}
+
 /* The status after a greeting and this frame; it must be latched. */
 static enum mr_status status_of(uint8_t type, uint16_t flags, uint64_t sequence,
                                 struct mr_span payload, const char *text)
@@ -367,6 +390,8 @@ int main(void)
         cmocka_unit_test(frames_come_out_though_bytes_drip_in),
         cmocka_unit_test(a_frame_larger_than_the_buffer_makes_it_grow_up_to_max_frame),
         cmocka_unit_test(what_we_have_already_is_dropped_and_counted),
+        cmocka_unit_test(
+            a_dict_frame_without_a_number_is_handed_out_and_not_acknowledged),
         cmocka_unit_test(a_frame_out_of_order_is_refused),
         cmocka_unit_test(nothing_comes_before_hello_and_no_data_before_welcome),
         cmocka_unit_test(another_version_is_told_in_an_error_frame),

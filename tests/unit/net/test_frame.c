@@ -113,8 +113,36 @@ static void each_broken_rule_has_its_status(void **state)
     assert_int_equal(take_with(11, 1), MR_ELIMIT);
     assert_int_equal(take_with(12, 0), MR_ECHECKSUM);
     assert_int_equal(take_with(24, 'q'), MR_ECHECKSUM);
-    assert_int_equal(take_with(16, 0), MR_EFORMAT); /* data without a number */
     assert_int_equal(take_with(5, MR_FRAME_HELLO), MR_EFORMAT); /* control with one */
+}
+
+static enum mr_status take_unnumbered(uint8_t type, uint16_t flags, size_t size)
+{
+    static uint8_t payload[MR_WIRE_MAX_CONTROL + 1], bytes[sizeof(payload) + 24];
+    struct mr_span span;
+    struct mr_frame frame;
+    size_t need;
+
+    mr_frame_put_header(type, flags, 0, mr_span_of(payload, size), bytes);
+    memcpy(bytes + MR_WIRE_HEADER_SIZE, payload, size);
+    span = mr_span_of(bytes, MR_WIRE_HEADER_SIZE + size);
+    return mr_frame_take(&span, 2 * MR_WIRE_MAX_CONTROL, &frame, &need, NULL);
+}
+
+static void of_data_frames_dict_alone_may_go_without_a_number(void **state)
+{
+    struct mr_test_bytes dict = make_frame(MR_FRAME_DICT, 0, 0, mr_span_of("\x90", 1));
+
+    (void)state;
+    assert_hex(mr_test_span(&dict),
+               "4d4c5243 01 10 0000 01000000 59e257ef 0000000000000000 90");
+    assert_int_equal(take_unnumbered(MR_FRAME_DICT, 0, 7), MR_OK);
+    assert_int_equal(take_unnumbered(MR_FRAME_DICT, 0, MR_WIRE_MAX_CONTROL), MR_OK);
+    assert_int_equal(take_unnumbered(MR_FRAME_DICT, 0, MR_WIRE_MAX_CONTROL + 1),
+                     MR_ELIMIT);
+    assert_int_equal(take_unnumbered(MR_FRAME_DICT, MR_WIRE_FLAG_ZSTD, 7), MR_EFORMAT);
+    assert_int_equal(take_unnumbered(MR_FRAME_CHUNKS, 0, 7), MR_EFORMAT);
+    assert_int_equal(take_unnumbered(MR_FRAME_DELTA, 0, 7), MR_EFORMAT);
 }
 
 static void control_frames_are_never_compressed(void **state)
@@ -139,16 +167,17 @@ static void types_have_names_and_are_data_from_16_on(void **state)
 
 static void a_welcome_is_24_bytes(void **state)
 {
-    struct mr_welcome in = {1, 0x400000, 5, 1 << 20}, out;
+    struct mr_welcome in = {1, 0x400000, 5, 1 << 20, 1}, out;
     uint8_t bytes[MR_WELCOME_SIZE];
 
     (void)state;
     mr_welcome_put(&in, bytes);
     assert_hex(mr_span_of(bytes, sizeof(bytes)),
-               "0100 0000 00004000 0500000000000000 0000100000000000");
+               "0100 0100 00004000 0500000000000000 0000100000000000");
     assert_int_equal(mr_welcome_get(mr_span_of(bytes, sizeof(bytes)), &out), MR_OK);
     assert_int_equal(out.max_frame, in.max_frame);
     assert_int_equal(out.next_sequence, 5);
+    assert_int_equal(out.flags, MR_WELCOME_WANTS_DICTIONARY);
     assert_int_equal(out.credit, 1 << 20);
     assert_int_equal(mr_welcome_get(mr_span_of(bytes, sizeof(bytes) - 1), &out),
                      MR_EFORMAT);
@@ -262,6 +291,7 @@ int main(void)
         cmocka_unit_test(a_frame_that_is_cut_anywhere_says_how_much_it_needs),
         cmocka_unit_test(one_wrong_bit_anywhere_is_seen),
         cmocka_unit_test(each_broken_rule_has_its_status),
+        cmocka_unit_test(of_data_frames_dict_alone_may_go_without_a_number),
         cmocka_unit_test(control_frames_are_never_compressed),
         cmocka_unit_test(types_have_names_and_are_data_from_16_on),
         cmocka_unit_test(a_welcome_is_24_bytes),

@@ -213,7 +213,7 @@ static void a_receiver_of_another_version_is_left(void **state)
 static void a_receiver_that_knows_too_much_is_left(void **state)
 {
     struct mr_test_hop *hop = mr_test_hop_new();
-    const struct mr_welcome welcome = {1, MR_WIRE_MAX_FRAME_MIN, 2, 0};
+    const struct mr_welcome welcome = {1, MR_WIRE_MAX_FRAME_MIN, 2, 0, 0};
     uint8_t bytes[MR_WIRE_HEADER_SIZE + MR_WELCOME_SIZE];
 
     (void)state;
@@ -305,6 +305,121 @@ static void move_makes_a_sender_say_bye_and_come_again(void **state)
     mr_test_hop_free(hop);
 }
 
+enum { ANNOUNCED = 5 }; /* payloads of a repetition, each as large as can be */
+
+static size_t announce(void *context, uint64_t *cursor, uint8_t *out, size_t capacity)
+{
+    uint64_t *calls = context;
+
+    (*calls)++;
+    assert_int_equal(capacity, MR_SENDER_ANNOUNCE_SIZE);
+    if (*cursor == ANNOUNCED)
+        return 0;
+    memset(out, (int)++*cursor, capacity);
+    return capacity;
+}
+
+/* Sends and acknowledges `count` frames, sends one more, and loses the connection. */
+static void acknowledge_and_break(struct mr_test_hop *hop, uint64_t count)
+{
+    mr_test_hop_open(hop);
+    for (uint64_t i = 1; i <= count; i++) {
+        (void)mr_test_hop_send(hop, 10, (uint8_t)i);
+        assert_int_equal(mr_test_hop_take(hop).sequence, i);
+    }
+    assert_int_equal(mr_conn_ack(&hop->conn, count, 0), MR_OK);
+    assert_int_equal(mr_sender_poll(&hop->sender, MR_SECOND_NS), MR_OK);
+    (void)mr_test_hop_send(hop, 10, (uint8_t)(count + 1));
+    mr_test_hop_hang_up(hop);
+    for (int i = 0; i < 1000 && hop->sender.state == MR_SENDER_OPEN; i++)
+        (void)mr_sender_poll(&hop->sender, MR_MILLISECOND_NS);
+}
+
+static void expect_announcement(struct mr_test_hop *hop, uint64_t next_sequence)
+{
+    struct mr_frame frame;
+
+    for (int i = 1; i <= ANNOUNCED; i++) {
+        frame = mr_test_hop_take(hop);
+        assert_int_equal(frame.type, MR_FRAME_DICT);
+        assert_int_equal(frame.sequence, 0);
+        assert_int_equal(frame.payload.size, MR_SENDER_ANNOUNCE_SIZE);
+        assert_int_equal(frame.payload.data[0], i);
+        assert_int_equal(frame.payload.data[frame.payload.size - 1], i);
+    }
+    frame = mr_test_hop_take(hop);
+    assert_int_equal(frame.type, MR_FRAME_CHUNKS);
+    assert_int_equal(frame.sequence, next_sequence);
+}
+
+static void a_receiver_that_lacks_acknowledged_frames_gets_the_dictionary_first(
+    void **state)
+{
+    struct mr_test_hop *hop = mr_test_hop_new();
+    uint64_t calls = 0;
+
+    (void)state;
+    hop->config.announce = announce;
+    hop->config.context = &calls;
+    mr_test_hop_start(hop);
+    acknowledge_and_break(hop, 3);
+    assert_int_equal(calls, 0);
+    hop->next_sequence =
+        2; /* a restarted receiver, or another one, that missed 2 and 3 */
+    mr_test_hop_open(hop);
+    hop->conn.next_sequence = 4;
+    expect_announcement(hop, 4);
+    assert_int_equal(calls, ANNOUNCED + 1);
+    assert_int_equal(hop->sender.stats.announced, ANNOUNCED);
+    mr_test_hop_free(hop);
+}
+
+static void a_receiver_that_knows_all_frames_gets_none_unless_it_asks(void **state)
+{
+    struct mr_test_hop *hop = mr_test_hop_new();
+    uint64_t calls = 0;
+
+    (void)state;
+    hop->config.announce = announce;
+    hop->config.context = &calls;
+    mr_test_hop_start(hop);
+    acknowledge_and_break(hop, 2);
+    hop->next_sequence = 3;
+    mr_test_hop_open(hop);
+    assert_int_equal(mr_test_hop_take(hop).sequence, 3);
+    assert_int_equal(calls, 0);
+    mr_test_hop_hang_up(hop);
+    for (int i = 0; i < 1000 && hop->sender.state == MR_SENDER_OPEN; i++)
+        (void)mr_sender_poll(&hop->sender, MR_MILLISECOND_NS);
+    hop->wants_dictionary = true;
+    mr_test_hop_open(hop);
+    expect_announcement(hop, 3);
+    mr_test_hop_free(hop);
+}
+
+static void a_repetition_that_breaks_off_starts_over(void **state)
+{
+    struct mr_test_hop *hop = mr_test_hop_new();
+    uint64_t calls = 0;
+
+    (void)state;
+    hop->config.announce = announce;
+    hop->config.context = &calls;
+    mr_test_hop_start(hop);
+    acknowledge_and_break(hop, 1);
+    hop->next_sequence = 1;
+    mr_test_hop_open(hop);
+    assert_int_equal(mr_test_hop_take(hop).payload.data[0], 1);
+    assert_int_equal(mr_test_hop_take(hop).payload.data[0], 2);
+    mr_test_hop_hang_up(hop);
+    for (int i = 0; i < 1000 && hop->sender.state == MR_SENDER_OPEN; i++)
+        (void)mr_sender_poll(&hop->sender, MR_MILLISECOND_NS);
+    mr_test_hop_open(hop);
+    hop->conn.next_sequence = 2;
+    expect_announcement(hop, 2);
+    mr_test_hop_free(hop);
+}
+
 static void finish_past_its_deadline_tells_what_is_left(void **state)
 {
     struct mr_test_hop *hop = mr_test_hop_new();
@@ -354,6 +469,10 @@ int main(void)
         cmocka_unit_test(nobody_listening_is_told_and_the_next_address_tried),
         cmocka_unit_test(a_silent_sender_beats_its_heart),
         cmocka_unit_test(move_makes_a_sender_say_bye_and_come_again),
+        cmocka_unit_test(
+            a_receiver_that_lacks_acknowledged_frames_gets_the_dictionary_first),
+        cmocka_unit_test(a_receiver_that_knows_all_frames_gets_none_unless_it_asks),
+        cmocka_unit_test(a_repetition_that_breaks_off_starts_over),
         cmocka_unit_test(finish_past_its_deadline_tells_what_is_left),
         cmocka_unit_test(an_abandoned_sender_never_connects_again),
     };

@@ -163,6 +163,7 @@ void test_lane_push(struct test_lane *lane, enum mr_frame_type type, const void 
     assert_non_null(batch);
     batch->source = lane->source;
     batch->frame.type = (uint8_t)type;
+    batch->frame.sequence = lane->is_repeating && type == MR_FRAME_DICT ? 0 : 1;
     batch->frame.payload = mr_span_of(payload, size);
     assert_int_equal(mr_graph_push(lane->graph, batch), MR_OK);
 }

@@ -61,7 +61,8 @@ struct test_lane {
     struct test_out *out;
     struct test_stream streams[TEST_STREAMS];
     uint32_t epoch;
-    uint64_t now_ns; /* of ticks */
+    bool is_repeating; /* DICT frames go out of custody */
+    uint64_t now_ns;   /* of ticks */
 };
 
 struct mr_id test_site_id(uint32_t function); /* f<function>; 0: the unknown site */

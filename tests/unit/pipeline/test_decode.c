@@ -572,6 +572,82 @@ static void losses_before_there_was_a_stream_are_told_once(void **state)
     test_lane_fini(&lane);
 }
 
+static void tell_all_of_a_probe(struct test_lane *lane)
+{
+    const struct mr_dict_item items[] = {
+        {.kind = MR_DICT_MODULE,
+         .module = {.epoch = 1,
+                    .module = 4,
+                    .site_base = MR_SITE_FIRST_MODULE + (1 << 20),
+                    .size = 4096,
+                    .address = 0x900000,
+                    .bias = 0x900000,
+                    .build_id = mr_span_of("b", 1),
+                    .path = "/lib/b.so"}},
+        {.kind = MR_DICT_NAMED_SITE,
+         .named_site =
+             {.site = MR_SITE_FIRST_NAMED, .name = "span", .file = "", .line = 3}},
+        {.kind = MR_DICT_SOURCE_LOSS,
+         .source_loss = {.reason = MR_LOSS_NESTED, .events = 10}},
+        {.kind = MR_DICT_SYNC, .sync = {.ticks = 5, .realtime_ns = NS_0 + 5}},
+    };
+
+    for (size_t i = 0; i < MR_ARRAY_COUNT(items); i++)
+        test_lane_item(lane, &items[i]);
+    test_lane_announce(lane, 1, 2);
+}
+
+static void a_dictionary_that_is_repeated_changes_nothing(void **state)
+{
+    struct test_options options = {.stages = 1, .oldest = 9};
+    struct test_lane lane;
+    uint32_t sites, modules;
+
+    (void)state;
+    test_lane_init(&lane, &options);
+    lane.is_repeating = true;
+    tell_all_of_a_probe(&lane);
+    sites = lane.sites->count;
+    modules = lane.source->modules.count;
+    test_lane_gap(&lane, 1, 1000);
+    test_lane_exit(&lane, 1, 1, 200);
+    test_lane_send(&lane, 1, 0);
+    tell_all_of_a_probe(&lane);
+    tell_all_of_a_probe(&lane);
+    lane.is_repeating = false;
+    tell_all_of_a_probe(&lane); /* what was not acknowledged comes again, too */
+    assert_int_equal(lane.source->modules.count, modules);
+    assert_int_equal(lane.sites->count, sites + 2); /* f1, and the start of stream 1 */
+    test_lane_enter(&lane, 1, 1, 300);
+    test_lane_send(&lane, 1, 0);
+    assert_false(mr_source_is_broken(lane.source));
+    assert_int_equal(event_count(&lane), 3); /* the break, f1, f1; and no losses */
+    assert_int_equal(function_at(&lane, 1), 1);
+    assert_int_equal(function_at(&lane, 2), 1);
+    assert_int_equal(counter(&lane, "decode_events_of_unknown_sites"), 0);
+    test_lane_fini(&lane);
+}
+
+static void repeated_losses_are_where_the_counting_goes_on(void **state)
+{
+    struct test_options options = {.stages = 1, .oldest = 9};
+    struct test_lane lane;
+    struct mr_dict_item item = {.kind = MR_DICT_SOURCE_LOSS,
+                                .source_loss = {.reason = MR_LOSS_NESTED, .events = 10}};
+
+    (void)state;
+    test_lane_init(&lane, &options);
+    lane.is_repeating = true;
+    test_lane_item(&lane, &item);
+    assert_int_equal(event_count(&lane), 0);
+    lane.is_repeating = false;
+    item.source_loss.events = 13;
+    test_lane_item(&lane, &item);
+    assert_int_equal(event_count(&lane), 1);
+    assert_int_equal(event_at(&lane, 0, NULL)->ns, 3);
+    test_lane_fini(&lane);
+}
+
 static void times_far_from_now_are_lost_for_the_clock(void **state)
 {
     struct test_options options = {.stages = 1,
@@ -690,6 +766,8 @@ int main(void)
         cmocka_unit_test(streams_past_the_limit_are_lost_for_budget),
         cmocka_unit_test(streams_that_ended_make_room_for_others),
         cmocka_unit_test(losses_before_there_was_a_stream_are_told_once),
+        cmocka_unit_test(a_dictionary_that_is_repeated_changes_nothing),
+        cmocka_unit_test(repeated_losses_are_where_the_counting_goes_on),
         cmocka_unit_test(times_far_from_now_are_lost_for_the_clock),
         cmocka_unit_test(times_past_all_calendars_are_lost_for_the_clock),
         cmocka_unit_test(deltas_of_a_worker_go_on_as_they_came),
