@@ -23,6 +23,8 @@
 
 #define TICK_NS (10 * MR_MILLISECOND_NS)
 #define EVENTS_MAX 64
+/* So that the senders of a worker that stops do not all knock elsewhere at the same moment. */
+#define MOVE_JITTER_MS 100
 
 static void count(_Atomic uint64_t *counter, uint64_t add)
 {
@@ -204,20 +206,33 @@ static void replace_connection(struct mr_lane *lane, struct mr_lane_sender *send
         close_connection(lane, sender->connection);
 }
 
-static struct mr_lane_sender *known_sender(struct mr_lane *lane,
-                                           const struct mr_hello *hello)
+/* What it sent since it was here is in the custody of another receiver: it comes as one that is new. */
+static void forget_moved(struct mr_lane *lane, struct mr_lane_sender *sender,
+                         const struct mr_hello *hello)
 {
+    if (sender->source && hello->oldest > sender->next_sequence)
+        end_source(lane, sender, MR_SOURCE_LIVE);
+}
+
+static struct mr_lane_sender *known_sender(struct mr_lane *lane,
+                                           struct mr_connection *connection)
+{
+    const struct mr_hello *hello = &connection->hello.hello;
     struct mr_lane_sender *sender = mr_senders_find(&lane->senders, hello->sender);
 
     if (sender) {
         count(&lane->config.counters->returned, 1);
         replace_connection(lane, sender);
+        forget_moved(lane, sender, hello);
     } else {
         sender = mr_senders_add(&lane->senders, hello->sender);
     }
-    if (sender && !sender->source &&
-        mr_source_new(hello, lane->config.group_by_host, &sender->source) != MR_OK)
+    if (!sender || sender->source)
+        return sender;
+    if (mr_source_new(hello, lane->config.group_by_host, &sender->source) != MR_OK)
         return NULL;
+    sender->source->is_continuation |= sender->next_sequence > 1;
+    connection->conn.wants_dictionary = sender->source->is_continuation;
     return sender;
 }
 
@@ -228,7 +243,7 @@ static struct mr_lane_sender *known_sender(struct mr_lane *lane,
 static void welcome(struct mr_lane *lane, struct mr_connection *connection)
 {
     const struct mr_hello *hello = &connection->hello.hello;
-    struct mr_lane_sender *sender = known_sender(lane, hello);
+    struct mr_lane_sender *sender = known_sender(lane, connection);
 
     if (!sender) {
         refuse(lane, connection, MR_WIRE_ERROR_LIMIT,
@@ -238,12 +253,19 @@ static void welcome(struct mr_lane *lane, struct mr_connection *connection)
     connection->sender = sender;
     sender->connection = connection;
     count(&lane->config.counters->greeted, 1);
+    if (sender->next_sequence < hello->oldest)
+        sender->next_sequence = hello->oldest;
     (void)mr_conn_welcome(&connection->conn, sender->next_sequence, lane->config.credit);
-    if (connection->conn.next_sequence < hello->oldest)
-        connection->conn.next_sequence = hello->oldest;
     mr_log_debug("%s: welcomed %s %s", connection->conn.peer,
                  hello->role == MR_ROLE_WORKER ? "worker" : "probe of",
                  hello->source.app);
+}
+
+/* Best effort: who does not hear it is cut off at the end of the drain time-out. */
+static void move_away(struct mr_connection *connection)
+{
+    if (connection->linger_until_ns == 0 && connection->conn.greeted)
+        (void)mr_conn_move(&connection->conn, MOVE_JITTER_MS);
 }
 
 static void adopt(struct mr_lane *lane, struct mr_connection *connection)
@@ -258,6 +280,8 @@ static void adopt(struct mr_lane *lane, struct mr_connection *connection)
     welcome(lane, connection);
     if (connection->linger_until_ns == 0)
         take_frames(lane, connection); /* what came behind the HELLO */
+    if (lane->is_moving)
+        move_away(connection);
 }
 
 static struct mr_connection *take_given(struct mr_lane *lane)
@@ -340,6 +364,16 @@ static void tick(struct mr_lane *lane)
     free_ended(lane, false);
 }
 
+/* Once, when the stop is seen: all senders are to go elsewhere. What they sent is taken until they close. */
+static void start_moving(struct mr_lane *lane)
+{
+    if (lane->is_moving || !mr_load_acquire(&lane->stop_at_ns)) /* [T] */
+        return;
+    lane->is_moving = true;
+    for (struct mr_connection *at = lane->open.first; at; at = at->next)
+        move_away(at);
+}
+
 static bool is_over(struct mr_lane *lane)
 {
     uint64_t stop_at_ns = mr_load_acquire(&lane->stop_at_ns); /* [T] */
@@ -358,6 +392,7 @@ static void turn(struct mr_lane *lane, uint64_t *next_tick_ns)
             on_ready(lane, events[i].data.ptr);
     }
     on_wake(lane); /* last: it may close connections that have an event above */
+    start_moving(lane);
     lane->now_ns = mr_clock_monotonic_ns();
     if (lane->now_ns >= *next_tick_ns) {
         tick(lane);

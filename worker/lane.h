@@ -6,7 +6,7 @@
  *
  *     mr_lane_start(&lane, &config);             // the graph is started, joined to the trunk
  *     mr_lane_give(&lane, connection);           // any thread; after HELLO was checked
- *     mr_lane_stop(&lane, deadline_ns);          // any thread: senders may finish until then
+ *     mr_lane_stop(&lane, deadline_ns);          // any thread: senders are told to MOVE, and may until then
  *     mr_lane_join(&lane);                       // its graph is drained when this returns
  *
  * Custody: a frame is acknowledged when the graph has taken it, so what is in this process' memory
@@ -42,6 +42,7 @@ struct mr_lane {
     struct mr_senders senders;
     struct mr_lane_ended *ended; /* sources whose END is on its way */
     uint64_t now_ns;
+    bool is_moving;        /* the senders have been told to go elsewhere */
     enum mr_status status; /* of the graph; once bad, nothing is acknowledged any more */
     _Atomic bool has_ended;
     _Atomic uint64_t stop_at_ns; /* 0: not stopping */

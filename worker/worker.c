@@ -161,7 +161,7 @@ static void stop_lanes(struct worker *worker, uint64_t deadline_ns)
         mr_lane_stop(&worker->lanes[i], deadline_ns);
 }
 
-/* The first signal: no new senders, those that are here may finish. The second: now. */
+/* The first signal: no new senders, those that are here are to move. The second: now. */
 static void on_signal(struct worker *worker, uint64_t now_ns)
 {
     struct signalfd_siginfo info;
