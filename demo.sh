@@ -386,7 +386,7 @@ print_summary
 [ "$json" = no ] || print_json
 if [ "$once" = no ]; then
     say "the page stays up until Ctrl-C"
-    trap 'exit 0' INT
+    trap 'is_good; exit' INT
     wait "${pid_of[master]}" || fail "the master ended: $(tail -n 3 "$work/master.log")"
 fi
 is_good || fail "events were lost, or the ledger does not balance"

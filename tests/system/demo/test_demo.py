@@ -1,13 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
 """./demo.sh, smaller: its JSON has every key that it promises, and the numbers agree with each other; it works from another
-folder, and twice; and whether it ends by itself or is ended in the middle, nothing of it is left, neither process nor
-file."""
+folder, and twice; the page is there; and whether it ends by itself or is ended, nothing of it is left, neither process
+nor file."""
 import json
 import os
 import pathlib
 import signal
 import subprocess
 import sys
+import urllib.request
 
 sys.path.insert(0, os.path.join(os.environ["MR_SOURCE"], "tests", "system", "lib"))
 import system  # pylint: disable=wrong-import-position
@@ -64,22 +65,26 @@ def run_to_the_end(chain):
     return result
 
 
-def end_in_the_middle(chain, number):
-    """The signal comes when the chain is up and the traced programs start, or have started."""
-    demo = start(chain)
+def end_by_signal(chain, number, at, status):
+    """The signal comes when the demo has said `at`."""
+    demo, page = start(chain), None
     try:
         for line in demo.stdout:
-            if line.startswith("traced:"):
+            if line.startswith("page: "):
+                page = line.split()[1]
+            if line.startswith(at):
                 break
+        with urllib.request.urlopen(page, timeout=30) as answer:
+            check(answer.status == 200 and b"<html" in answer.read().lower(), f"{page} is no page")
         demo.send_signal(number)
         out, words = demo.communicate(timeout=SECONDS)
-        check(demo.returncode == 128 + number, f"ended by signal {number} with {demo.returncode}: {out}{words}")
+        check(demo.returncode == status, f"ended by signal {number} with {demo.returncode}: {out}{words}")
     finally:
         if demo.poll() is None:
             demo.terminate()
             demo.wait()
     check_nothing_left(chain, f"the demo ended by signal {number}")
-    print(f"signal {number} in the middle: status {demo.returncode}, nothing left")
+    print(f"signal {number} after '{at}': status {demo.returncode}, nothing left")
 
 
 def test():
@@ -89,7 +94,8 @@ def test():
             for key in ("events_written", "traces", "calls", "functions"):
                 check(first[key] == second[key], f"{key} differs between two runs: {first[key]}, {second[key]}")
         for number in (signal.SIGINT, signal.SIGTERM):
-            end_in_the_middle(chain, number)
+            end_by_signal(chain, number, "traced: ", 128 + number)
+        end_by_signal(chain, signal.SIGINT, "the page stays up", 0)
 
 
 if __name__ == "__main__":

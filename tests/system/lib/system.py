@@ -10,11 +10,13 @@
 
 The environment comes from CTest: MR_BIN, MR_LIB, MR_BUILD, MR_SOURCE. Everything that waits has a time-out.
 """
+import ctypes
 import json
 import os
 import pathlib
 import shlex
 import shutil
+import signal
 import subprocess
 import sys
 import tempfile
@@ -29,7 +31,13 @@ MILLRACE = str(BIN / "millrace")
 READY_S = 30  # for a server to listen, also under a sanitizer on a busy machine
 STOP_S = 60  # for one to drain and end
 QUERY_S = 30
+PR_SET_PDEATHSIG = 1
 SKIP = 77  # exit status: CTest's SKIP_RETURN_CODE
+
+
+def die_with_parent():
+    """In a new server: killed when the test is, even by SIGKILL."""
+    ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
 
 
 class Failure(Exception):
@@ -118,7 +126,8 @@ class System:
         log = self.folder / f"{self.count}-{name}.log"
         with open(log, "wb") as output:
             process = subprocess.Popen([MILLRACE, *command, "--ready-file", str(ready)], env=self.environment(),
-                                       stdin=subprocess.DEVNULL, stdout=output, stderr=output, cwd=self.folder)
+                                       stdin=subprocess.DEVNULL, stdout=output, stderr=output, cwd=self.folder,
+                                       preexec_fn=die_with_parent)
         server = Server(name, process, log, {"listen": ""})
         self.servers.append(server)
         wait_until(lambda: ready.exists() or process.poll() is not None, seconds, f"{name}: ready file")
@@ -187,6 +196,7 @@ def compile_program(output, sources, *flags, compiler="gcc"):
 
 def main(test):
     """Runs test(); prints why it failed, and ends with the right status."""
+    signal.signal(signal.SIGTERM, lambda number, frame: sys.exit(128 + number))
     try:
         test()
     except (Failure, ValueError) as failure:
