@@ -1,0 +1,75 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The program of the chain's tests (tests/system/master_kill/counter.c), and what a store says of it."""
+import json
+import os
+import subprocess
+import sys
+
+sys.path.insert(0, os.path.join(os.environ["MR_SOURCE"], "tests", "system", "lib"))
+import system  # pylint: disable=wrong-import-position
+from system import check
+
+PHASES = 3
+BATCHES = 60_000 if os.environ.get("MR_SANITIZE") else 1_500_000  # per phase and thread; 28 events each
+NAMES = {"main", "phase", "work", "batch", "odd_batch", "branch", "leaf"}
+TREES = {"phase", "batch"}  # what runs below the outer frames main and work
+
+
+def report(store):
+    run = subprocess.run([system.MILLRACE, "report", store, "--json", "--functions", "1000", "--entries", "1000"],
+                         capture_output=True, text=True, check=False)
+    check(run.returncode == 0, f"millrace report: {run.stderr}")
+    return json.loads(run.stdout)
+
+
+def functions(store):
+    return {row["name"]: row for row in report(store)["functions"]}
+
+
+def calls(store):
+    """function -> calls, those without an exit included."""
+    return {name: row["ok"] + row["failed"] + row["incomplete"] for name, row in functions(store).items()}
+
+
+def check_entries(store):
+    """Call trees that are whole, and shapes, start where call trees do start; others are incomplete."""
+    for entry in report(store)["entries"]:
+        coverage = entry["coverage"]
+        whole = coverage["whole"] + coverage["folded"] + coverage["paths"]
+        print(f"entry {entry['name']}: {whole} whole, {coverage['incomplete']} incomplete, {entry['shapes']} shapes")
+        check(entry["name"] in TREES or whole + entry["shapes"] == 0, f"a false entry point: {entry}")
+
+
+class Program:
+    """Runs in phases of two threads each, and waits for go_on() between them."""
+
+    def __init__(self, chain, endpoint):
+        binary = system.compile_program(chain.folder / "counter",
+                                        [system.SOURCE / "tests/system/master_kill/counter.c"])
+        environment = chain.environment(MILLRACE_ENDPOINT=endpoint, MILLRACE_POLICY="block",
+                                        MILLRACE_BLOCK_TIMEOUT="60s", MILLRACE_EXIT_TIMEOUT="60s")
+        self.process = subprocess.Popen([binary, str(PHASES), str(BATCHES)], env=environment, text=True,
+                                        stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+
+    def wait_mark(self, number):
+        line = self.process.stdout.readline()
+        check(line == f"mark {number}\n", f"the program said {line!r}, not mark {number}")
+
+    def go_on(self):
+        self.process.stdin.write("\n")
+        self.process.stdin.flush()
+
+    def own_counts(self):
+        rows = [line.split() for line in self.process.stdout.read().splitlines()]
+        check(self.process.wait(120) == 0, f"the program ended with {self.process.returncode}")
+        return {name: int(count) for name, count in rows}
+
+    def end(self):
+        self.process.kill()
+        self.process.wait()
+
+
+def wait_growth(store, function, count):
+    """Until so many more calls of the function are in the store."""
+    before = calls(store).get(function, 0)
+    return system.wait_until(lambda: calls(store).get(function, 0) >= before + count, 60, f"more calls of {function}")

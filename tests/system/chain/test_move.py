@@ -1,0 +1,71 @@
+# SPDX-License-Identifier: Apache-2.0
+"""SIGTERM of a worker in mid-run: it sends its senders to the other one, and nothing is lost.
+
+The worker ends well within its drain time-out; every event that the program made is reduced, at one worker or the other; calls
+that were open at the move are incomplete at the old worker. The source did not die.
+"""
+import os
+import sys
+import time
+
+sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+import chain as lib  # pylint: disable=wrong-import-position
+from chain import check, system  # pylint: disable=wrong-import-position
+
+DRAIN_S = 50  # --drain-timeout: whoever waits it out is seen
+
+
+def stop_in_mid_run(chain, worker):
+    start = time.monotonic()
+    chain.stop(worker)
+    seconds = time.monotonic() - start
+    print(f"SIGTERM: it ended after {seconds:.2f} s")
+    check(seconds < DRAIN_S / 2, f"the worker waited {seconds} s for senders that it had sent away")
+
+
+def check_all(store, own):
+    functions, report = lib.functions(store), lib.report(store)
+    ledger, found = report["ledger"], lib.calls(store)
+    incomplete = {name: row["incomplete"] for name, row in functions.items() if row["incomplete"]}
+    print(f"the program's own counts {own}\nthe master's            {found}\nincomplete {incomplete}\nledger {ledger}")
+    check(set(functions) <= lib.NAMES, f"functions that the program does not have: {set(functions) - lib.NAMES}")
+    check(found == own, "calls are missing, or too many")
+    check(ledger["last"] == 2 * sum(own.values()), f"{ledger['last']} events, not two per call")
+    check(ledger["balanced"] and ledger["lost"] == 0 and ledger["held"] == 0, "the ledger does not balance")
+    lib.check_entries(store)
+
+
+def check_sources(master):
+    states = [source["state"] for source in master.get("/api/v1/ledger")["sources"]]
+    check(states == ["finished"], f"the source is {states}, not finished")
+
+
+def test():
+    with system.System() as chain:
+        master = chain.master()
+        first = chain.worker(master.endpoint, "--drain-timeout", f"{DRAIN_S}s")
+        second = chain.worker(master.endpoint, "--drain-timeout", f"{DRAIN_S}s")
+        program = lib.Program(chain, f"{first.endpoint},{second.endpoint}")
+        try:
+            lib.wait_growth(master.store, "leaf", lib.BATCHES)
+            stop_in_mid_run(chain, first)
+            program.wait_mark(1)
+            third = chain.worker(master.endpoint, "--drain-timeout", f"{DRAIN_S}s", listen=first.ready["listen"])
+            program.go_on()
+            lib.wait_growth(master.store, "leaf", lib.BATCHES)
+            stop_in_mid_run(chain, second)
+            for phase in range(2, lib.PHASES + 1):
+                program.wait_mark(phase)
+                program.go_on()
+            own = program.own_counts()
+        finally:
+            program.end()
+        chain.stop(third)
+        system.wait_until(lambda: lib.report(master.store)["ledger"]["held"] == 0, 30, "nothing is held")
+        check_sources(master)
+        chain.stop(master)
+        check_all(master.store, own)
+
+
+if __name__ == "__main__":
+    system.main(test)
