@@ -70,6 +70,16 @@ static bool put_gone(struct mr_writer *writer, const struct mr_module *module)
     return put(writer, &item);
 }
 
+static bool has_changed(struct mr_writer *writer)
+{
+    struct mr_module_table *scanned = &writer->probe->scanned;
+    uint32_t known = 0;
+
+    for (uint32_t i = 0; i < scanned->count; i++)
+        known += find(&writer->modules, &scanned->items[i]) != NULL;
+    return known != scanned->count || known != writer->modules.count;
+}
+
 /* Takes over what the helper found: keeps numbers, gives new ones, tells what is gone. */
 static bool take_scan(struct mr_writer *writer)
 {
@@ -78,6 +88,10 @@ static bool take_scan(struct mr_writer *writer)
 
     if (!mr_load_acquire(&writer->probe->is_scanned)) /* [C] */
         return true;
+    if (!has_changed(writer)) {
+        mr_store_release(&writer->probe->is_scanned, 0); /* [F] */
+        return true;
+    }
     writer->epoch++;
     for (uint32_t i = 0; i < writer->modules.count; i++)
         if (!find(scanned, &writer->modules.items[i])) {
