@@ -85,3 +85,14 @@ struct mr_named_entry *mr_named_at(struct mr_named *named, uint32_t index)
 
     return mr_load_acquire(&entry->is_ready) ? entry : NULL; /* [C] */
 }
+
+void mr_named_after_fork(struct mr_named *named)
+{
+    uint32_t count = mr_named_count(named), ready = 0;
+
+    for (uint32_t i = 0; i < count; i++) {
+        named->entries[i].is_announced = 0;
+        ready += mr_load_relaxed(&named->entries[i].is_ready) != 0;
+    }
+    mr_store_relaxed(&named->ready_count, ready);
+}

@@ -43,6 +43,8 @@ void mr_named_fini(struct mr_named *named);
 uint32_t mr_named_add(struct mr_named *named, const char *name, const char *file,
                       uint32_t line, uint32_t flags);
 /* How many entries may be looked at. */
+/* In a forked child: nothing is announced; what other threads were adding never comes. */
+void mr_named_after_fork(struct mr_named *named);
 uint32_t mr_named_count(const struct mr_named *named);
 /* The entry of site MR_SITE_FIRST_NAMED + index, or NULL while it is being written. */
 struct mr_named_entry *mr_named_at(struct mr_named *named, uint32_t index);

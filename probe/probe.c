@@ -24,6 +24,7 @@
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/auxv.h>
 #include <sys/mman.h>
 
 MR_HIDDEN struct mr_probe *mr_probe;
@@ -136,8 +137,7 @@ static void forget_parent(struct mr_probe *probe)
     memset(probe->stripes, 0, sizeof(probe->stripes));
     for (size_t i = 0; i < MR_LOSS_REASON_COUNT; i++)
         mr_store_relaxed(&probe->lost[i], 0);
-    for (uint32_t i = 0; i < mr_named_count(&probe->named); i++)
-        probe->named.entries[i].is_announced = 0;
+    mr_named_after_fork(&probe->named);
     mr_store_relaxed(&probe->events_written, 0);
     mr_store_relaxed(&probe->events_acked, 0);
     mr_store_relaxed(&probe->flush_wanted, 0);
@@ -169,6 +169,7 @@ static enum mr_status start(struct mr_probe *probe, struct mr_error *error)
     if (identify(probe, false) != MR_OK)
         return mr_error_set(error, MR_EIO, "no random numbers from the system");
     probe->main_tid = probe->source.pid;
+    mr_own_fd_remember(&probe->error_output, STDERR_FILENO);
     learn_modules(probe);
     mr_thread_key_init(probe);
     if (pthread_atfork(before_fork, after_fork_in_parent, after_fork_in_child) != 0)
@@ -181,7 +182,8 @@ MR_CONSTRUCTOR static void probe_start(void)
     struct mr_error error = MR_ERROR_NONE;
     int saved_errno = errno;
 
-    if (!mr_config_is_wanted(environ))
+    /* Who starts a set-user-id program must not have it read files or connect for them. */
+    if (getauxval(AT_SECURE) != 0 || !mr_config_is_wanted(environ))
         return;
     mr_probe = map_probe();
     if (!mr_probe)

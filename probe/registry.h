@@ -16,6 +16,7 @@
 #include "probe/config.h"
 #include "probe/modules.h"
 #include "probe/named.h"
+#include "probe/own_fd.h"
 #include "probe/pool.h"
 
 #include <pthread.h>
@@ -48,6 +49,7 @@ struct mr_probe {
     struct mr_source source;
     uint64_t main_address;
     uint32_t main_tid;
+    struct mr_own_fd error_output; /* as it was at the start */
     pthread_key_t thread_key;
     struct mr_loss_stripe stripes[MR_LOSS_STRIPES];
 

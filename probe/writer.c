@@ -349,7 +349,7 @@ void mr_writer_after_fork(struct mr_probe *probe)
     if (!writer)
         return;
     if (writer->has_sender)
-        mr_sender_abandon(&writer->sender);
+        mr_writer_abandon(writer);
     outbox = writer->outbox;
     /* Fresh pages instead of copies; nobody else has these. */
     (void)madvise(outbox, MR_WRITER_OUTBOX, MADV_DONTNEED);

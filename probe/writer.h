@@ -13,6 +13,7 @@
 
 #include "net/sender.h"
 #include "probe/drain.h"
+#include "probe/own_fd.h"
 #include "probe/registry.h"
 
 /* Payload of our frames: what every receiver takes, so no hello has to come first. */
@@ -51,6 +52,8 @@ struct mr_writer {
     struct mr_clock_info clock;
     bool is_calibrated, has_sender;
     bool is_welcomed; /* by some receiver, ever */
+    struct mr_own_fd socket;
+    uint64_t sockets_ended; /* of the sender, when `socket` was remembered */
 
     /* Announced so far; see announce.c. */
     uint32_t epoch;
@@ -106,6 +109,8 @@ void mr_writer_commit(struct mr_writer *writer, enum mr_frame_type type, size_t 
                       uint64_t events);
 /* Connects once it can, then sends and receives what can be; true when something moved. */
 bool mr_writer_io(struct mr_writer *writer, uint64_t now_ns, uint64_t timeout_ns);
+/* In a forked child: gives up the copy of the parent's connection. */
+void mr_writer_abandon(struct mr_writer *writer);
 /* Events that the receiver has. */
 uint64_t mr_writer_acked(const struct mr_writer *writer);
 /* When to give up, at the end of a program that began at `start_ns`. */

@@ -10,7 +10,7 @@
 #include <unistd.h>
 
 /* Of the end of a program; a deadline may change after each. */
-#define ANSWER_POLL_NS (50 * MR_MILLISECOND_NS)
+#define ANSWER_POLL_NS (10 * MR_MILLISECOND_NS)
 
 static size_t put_hello(const struct mr_writer *writer, uint64_t oldest,
                         uint32_t attribute_count, uint8_t *out, size_t capacity)
@@ -73,6 +73,7 @@ static bool open_sender(struct mr_writer *writer, uint64_t now_ns)
         .context = writer,
     };
 
+    writer->socket.fd = -1;
     /* Frames are made before names are resolved; the addresses follow in may_connect(). */
     return mr_sender_init(&writer->sender, &config) == MR_OK;
 }
@@ -132,12 +133,52 @@ static bool may_connect(struct mr_writer *writer)
     return true;
 }
 
+/*
+ * A connection that the program closed is one that broke: the sender makes a new one. It
+ * notices when it next reads; but while it connects, it does not read.
+ */
+static void forget_lost_socket(struct mr_writer *writer)
+{
+    struct mr_sender *sender = &writer->sender;
+
+    if (sender->fd < 0 || mr_own_fd_is_there(&writer->socket))
+        return;
+    sender->fd = -1;
+    if (sender->state == MR_SENDER_CONNECTING) {
+        sender->state = MR_SENDER_IDLE;
+        sender->retry_at_ns = mr_clock_monotonic_ns() + MR_SENDER_BACKOFF_MIN_NS;
+    }
+}
+
+static void adopt_new_socket(struct mr_writer *writer)
+{
+    struct mr_sender *sender = &writer->sender;
+    uint64_t ended = sender->stats.failures + sender->stats.moves;
+
+    if (sender->fd < 0)
+        writer->socket.fd = -1;
+    else if (sender->fd != writer->socket.fd || ended != writer->sockets_ended)
+        sender->fd = mr_own_fd_adopt(&writer->socket, sender->fd);
+    writer->sockets_ended = ended;
+}
+
 bool mr_writer_io(struct mr_writer *writer, uint64_t now_ns, uint64_t timeout_ns)
 {
+    enum mr_status status;
+
     (void)now_ns;
     if (!may_connect(writer))
         return false;
-    return mr_sender_poll(&writer->sender, timeout_ns) == MR_OK;
+    forget_lost_socket(writer);
+    status = mr_sender_poll(&writer->sender, timeout_ns);
+    adopt_new_socket(writer);
+    return status == MR_OK;
+}
+
+void mr_writer_abandon(struct mr_writer *writer)
+{
+    forget_lost_socket(writer);
+    mr_sender_abandon(&writer->sender);
 }
 
 /* Of a program whose endpoint never answered; what a user would call "at once". */
@@ -166,11 +207,12 @@ uint64_t mr_writer_deadline_ns(const struct mr_writer *writer, uint64_t start_ns
 }
 
 /* Whoever is not there may come until the deadline, which then is a later one. */
-static void wait_for_answer(struct mr_writer *writer, uint64_t start_ns)
+static void wait_until_sent(struct mr_writer *writer, uint64_t start_ns)
 {
     uint64_t now_ns = mr_clock_monotonic_ns();
 
-    while (!writer->is_welcomed && now_ns < mr_writer_deadline_ns(writer, start_ns)) {
+    while (!(writer->is_welcomed && mr_sender_is_drained(&writer->sender)) &&
+           now_ns < mr_writer_deadline_ns(writer, start_ns)) {
         (void)mr_writer_io(writer, now_ns, ANSWER_POLL_NS);
         if (!writer->is_calibrated) /* nowhere to connect to yet */
             mr_sleep_ns(ANSWER_POLL_NS);
@@ -251,7 +293,7 @@ static void report(const struct mr_writer *writer, uint64_t unsent, uint64_t dro
                     failure_text(writer), more);
     if (size > (int)sizeof(line) - 1)
         size = (int)sizeof(line) - 1;
-    if (size > 0)
+    if (size > 0 && mr_own_fd_is_there(&writer->probe->error_output))
         (void)!write(STDERR_FILENO, line, (size_t)size);
 }
 
@@ -261,8 +303,9 @@ void mr_writer_finish(struct mr_writer *writer, uint64_t start_ns)
 
     if (!writer->has_sender)
         return;
-    wait_for_answer(writer, start_ns);
+    wait_until_sent(writer, start_ns);
     deadline_ns = mr_writer_deadline_ns(writer, start_ns);
+    forget_lost_socket(writer);
     if (writer->is_calibrated)
         (void)mr_sender_finish(&writer->sender, MR_BYE_FINISHED, deadline_ns);
     unsent = writer->events - mr_writer_acked(writer);

@@ -2,11 +2,11 @@
 /*
  * A receiver that keeps an account of its own of what probes send, and prints it:
  *
- *     sink PORT_FILE [--sources N] [--sleep-us N] [--deaf] [--quiet]
+ *     sink PORT_FILE [--sources N] [--sleep-us N] [--deaf] [--patient]
  *
  * It listens on a free port of loopback, writes its number to PORT_FILE, and ends when N
  * (1) sources have finished or died, or at SIGTERM. --sleep-us: between two frames.
- * --deaf: accepts and never reads. Exit status 1 if a probe broke a promise.
+ * --deaf: accepts and never reads. --patient: who leaves without BYE will come again. Exit status 1 if a probe broke a promise.
  */
 #include "sink.h"
 
@@ -29,7 +29,7 @@
 struct options {
     const char *port_file;
     uint32_t sources, sleep_us;
-    bool is_deaf;
+    bool is_deaf, is_patient;
 };
 
 struct sink {
@@ -101,8 +101,10 @@ static struct sink_source *source_of(const struct mr_hello *hello)
     struct sink_source *source;
 
     for (uint32_t i = 0; i < sink.source_count; i++)
-        if (mr_id_equal(sink.all[i].id, hello->sender))
+        if (mr_id_equal(sink.all[i].id, hello->sender)) {
+            printf("again pid=%u\n", hello->source.pid);
             return &sink.all[i];
+        }
     if (sink.source_count == CONNECTIONS_MAX)
         die("sources");
     source = &sink.all[sink.source_count++];
@@ -181,7 +183,8 @@ static void drop_connection(uint32_t index)
 {
     mr_conn_fini(sink.connections[index]);
     free(sink.connections[index]);
-    if (sink.sources[index])
+    if (sink.sources[index] &&
+        (sink.sources[index]->is_finished || !sink.options.is_patient))
         sink.ended++;
     sink.connection_count--;
     sink.connections[index] = sink.connections[sink.connection_count];
@@ -222,6 +225,8 @@ static void parse(int argc, char **argv)
             sink.options.sleep_us = (uint32_t)strtoul(argv[++i], NULL, 10);
         else if (strcmp(argv[i], "--deaf") == 0)
             sink.options.is_deaf = true;
+        else if (strcmp(argv[i], "--patient") == 0)
+            sink.options.is_patient = true;
         else
             exit(2);
     }

@@ -58,7 +58,8 @@ static void take_item(struct sink_source *source, const struct mr_dict_item *ite
 {
     switch (item->kind) {
     case MR_DICT_MODULE:
-        source->epoch = item->module.epoch;
+        if (source->epoch < item->module.epoch) /* older ones are told again */
+            source->epoch = item->module.epoch;
         source->modules++;
         printf("module epoch=%u number=%u site_base=%#x size=%#x address=%#" PRIx64
                " bias=%#" PRIx64 " build_id=%zu flags=%u path=%s\n",

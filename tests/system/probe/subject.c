@@ -10,6 +10,7 @@
 #include <millrace/probe.h>
 
 #include <errno.h>
+#include <fcntl.h>
 #include <inttypes.h>
 #include <pthread.h>
 #include <setjmp.h>
@@ -17,6 +18,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/socket.h>
 #include <sys/time.h>
 #include <sys/wait.h>
 #include <time.h>
@@ -220,6 +222,45 @@ PLAIN static void vfork_and_exec(uint64_t children)
     }
 }
 
+/*
+ * Closes all it does not know, as daemons do, and has the numbers given to a socket of
+ * its own, in which nobody else may write.
+ */
+PLAIN static void take_all_descriptors(uint64_t count)
+{
+    int pair[2];
+    char byte;
+
+    call(count);
+    (void)mr_probe_flush(20000); /* it is connected */
+    for (int fd = 3; fd < 1024; fd++)
+        (void)close(fd);
+    if (socketpair(AF_UNIX, SOCK_STREAM, 0, pair) != 0)
+        abort();
+    for (int fd = 3; fd < 900; fd++)
+        if (fd != pair[0] && fd != pair[1] && dup2(pair[0], fd) < 0)
+            abort();
+    call(count);
+    (void)mr_probe_flush(20000);
+    if (recv(pair[1], &byte, 1, MSG_DONTWAIT) > 0)
+        printf("fault: bytes of the probe in a socket of the program\n");
+    for (int fd = 3; fd < 900; fd++)
+        if (fcntl(fd, F_GETFD) < 0)
+            printf("fault: descriptor %d was closed\n", fd);
+}
+
+/* Like a daemon's second start: what stderr was is a file of the program's now. */
+PLAIN static void take_stderr(uint64_t count)
+{
+    char name[] = "/tmp/mr-subject-XXXXXX";
+    int fd = mkstemp(name);
+
+    call(count);
+    if (fd < 0 || dup2(fd, STDERR_FILENO) < 0)
+        abort();
+    printf("stderr=%s\n", name);
+}
+
 /* --- spans, names, ends -------------------------------------------------------- */
 
 PLAIN static void spans(uint64_t count)
@@ -295,6 +336,10 @@ PLAIN static void run(const char *mode, uint64_t n, uint64_t m)
         fork_and_exec(n);
     else if (strcmp(mode, "vfork") == 0)
         vfork_and_exec(n);
+    else if (strcmp(mode, "descriptors") == 0)
+        take_all_descriptors(n);
+    else if (strcmp(mode, "stderr") == 0)
+        take_stderr(n);
     else if (strcmp(mode, "spans") == 0)
         spans(n);
     else if (strcmp(mode, "destructors") == 0)

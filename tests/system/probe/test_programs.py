@@ -16,6 +16,7 @@ import time
 
 BIN = pathlib.Path(os.environ["MR_BIN"])
 BUILD = pathlib.Path(os.environ["MR_BUILD"])
+SOURCE = pathlib.Path(os.environ["MR_SOURCE"])
 SANITIZED = os.environ.get("MR_SANITIZE", "")
 SINK = BIN / "probe_sink"
 SUBJECT = BIN / "probe_subject"
@@ -203,6 +204,54 @@ def test_fork_and_exec():
     return None
 
 
+def test_descriptors_that_the_program_takes():
+    if SANITIZED:  # their runtimes have descriptors too
+        return "skipped"
+    _, accounts, output = trace("descriptors", 100000, sink=["--patient"], POLICY="block")
+    check(accounts[0]["events"] == 400002, output)
+    check(len(lines_of(output, "again")) == 1, "the connection was not made anew: " + output)
+    process = run([SUBJECT, "stderr", 10], "tcp://127.0.0.1:1", flush_ms=0)
+    file = pathlib.Path(re.search(r"stderr=(.*)", process.stdout)[1])
+    text = file.read_text()
+    file.unlink()
+    check(text == "" and process.stderr == "", f"wrote into the program's file: {text}{process.stderr}")
+    return None
+
+
+def test_set_user_id_programs_are_not_traced():
+    if SANITIZED or os.geteuid() != 0:
+        return "skipped"
+    with tempfile.TemporaryDirectory() as folder:
+        source, program = pathlib.Path(folder) / "p.c", pathlib.Path(folder) / "p"
+        source.write_text("#include <millrace/probe.h>\n#include <stdio.h>\n#include <sys/auxv.h>\n"
+                          "int main(void) { printf(\"%d %d\\n\", getauxval(AT_SECURE) != 0, mr_probe_enabled()); }\n")
+        subprocess.run(["gcc", "-I", SOURCE / "probe/include", source,
+                        BUILD / "lib/libmillrace.a", "-o", program], check=True, timeout=WAIT_S)
+        check(run([program], "tcp://127.0.0.1:1", EXIT_TIMEOUT="0ms").stdout == "0 1\n", "not traced otherwise")
+        os.chown(program, 65534, 65534)
+        program.chmod(0o6755)
+        pathlib.Path(folder).chmod(0o755)
+        output = run([program], "tcp://127.0.0.1:1", EXIT_TIMEOUT="0ms").stdout
+        if output.startswith("0"):  # mounted nosuid
+            return "skipped"
+        check(output == "1 0\n", "traced: " + output)
+    return None
+
+
+def test_preloaded():
+    """The hooks are in the program, the library is not: those of libc are replaced."""
+    if SANITIZED:
+        return "skipped"
+    with tempfile.TemporaryDirectory() as folder:
+        source, program = pathlib.Path(folder) / "p.c", pathlib.Path(folder) / "p"
+        source.write_text("static int f(int x) { return x + 1; }\nint main(void) { return f(-1); }\n")
+        subprocess.run(["gcc", "-O0", "-finstrument-functions", source, "-o", program], check=True)
+        with Sink() as sink:
+            run(["env", f"LD_PRELOAD={BUILD / 'lib/libmillrace.so'}", program], sink.endpoint)
+            check(sink.finish()[0]["events"] == 4, sink.account)
+    return None
+
+
 def test_spans():
     _, accounts, output = trace("spans", 1000)
     sites = {s["name"]: s for s in lines_of(output, "site")}
@@ -331,7 +380,9 @@ def test_pkg_config():
     return None
 
 
-C_LIBRARY = "int late(int x); int late(int x) { return x + 1; }\n"
+C_LIBRARY = """int late(int x); int late(int x) { return x + 1; }
+__attribute__((constructor)) static void starts(void) { late(1); }
+"""
 C_DLOPEN = r"""
 #include <dlfcn.h>
 #include <millrace/probe.h>
@@ -362,7 +413,7 @@ def test_dlopen():
         with Sink() as sink:
             run([folder / "main", folder / "late.so"], sink.endpoint)
             account = sink.finish()[0]
-            check(account["events"] == 2002, sink.account)
+            check(account["events"] == 2006, sink.account)
             late = [m for m in lines_of(sink.account, "module") if m["path"].endswith("late.so")]
             gone = lines_of(sink.account, "gone")
             check(late and late[0]["epoch"] > 1 and late[0]["build_id"] == 20, sink.account)
