@@ -16,7 +16,7 @@ from system import check
 
 MILLION = 1_000_000
 FIRST, LAST = 50 * MILLION, 500 * MILLION
-MARKS = [*range(10 * MILLION, FIRST, 10 * MILLION), *range(FIRST, LAST + 1, 75 * MILLION)]
+MARKS = [10 * MILLION, 30 * MILLION, FIRST, 200 * MILLION, 350 * MILLION, LAST]
 FACTOR, CHANCE_KIB = 1.05, 8192
 QUIET_NS = 2_000_000_000  # after which a worker has given back what a burst took
 LONG_SHAPES = os.environ.get("MR_RSS_LONG_SHAPES", "64")  # 0: ever new ones
