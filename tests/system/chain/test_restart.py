@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""kill -9 of the worker that probes send to, in mid-run, twice; another one starts on the same port.
+"""kill -9 of a worker in mid-run, twice; another one starts on the same port. With one level of workers, and with two.
 
 What the dead worker had acknowledged and not yet sent upward is gone: at most a few delta intervals. All else holds:
 
@@ -18,10 +18,10 @@ import chain as lib  # pylint: disable=wrong-import-position
 from chain import check, system  # pylint: disable=wrong-import-position
 
 
-def kill_and_start(chain, master, worker):
+def kill_and_start(chain, master, worker, level):
     worker.process.kill()
     worker.process.wait()
-    return chain.worker(master.endpoint, listen=worker.ready["listen"])
+    return chain.worker(master.endpoint, listen=worker.ready["listen"], level=level)
 
 
 def check_names(store):
@@ -43,28 +43,38 @@ def check_counts(store, own):
     check(missing < ledger["last"] / 2, "too much is missing")
 
 
-def test():
+def run(levels):
+    """Kills the worker that sends to the master: that of level 1, or of level 2."""
+    print(f"--- {levels} levels")
     with system.System() as chain:
         master = chain.master()
-        worker = chain.worker(master.endpoint)
-        program = lib.Program(chain, worker.endpoint)
+        worker = chain.worker(master.endpoint, level=levels)
+        first = chain.worker(worker.endpoint) if levels == 2 else None
+        program = lib.Program(chain, (first or worker).endpoint)
         try:
             lib.wait_growth(master.store, "leaf", lib.BATCHES)
-            worker = kill_and_start(chain, master, worker)
+            worker = kill_and_start(chain, master, worker, levels)
             for phase in range(1, lib.PHASES + 1):
                 program.wait_mark(phase)
                 program.go_on()
                 if phase == 1:
                     lib.wait_growth(master.store, "leaf", lib.BATCHES)
-                    worker = kill_and_start(chain, master, worker)
+                    worker = kill_and_start(chain, master, worker, levels)
             own = program.own_counts()
         finally:
             program.end()
+        if first:
+            chain.stop(first)
         chain.stop(worker)
         chain.stop(master)
         check_names(master.store)
         check_counts(master.store, own)
         lib.check_entries(master.store)
+
+
+def test():
+    run(levels=1)
+    run(levels=2)
 
 
 if __name__ == "__main__":
