@@ -261,7 +261,7 @@ static uint64_t lost(const struct mr_probe *probe, enum mr_loss_reason reason)
     return sum;
 }
 
-MR_EXPORT int mr_probe_stats(struct mr_probe_stats *stats)
+MR_EXPORT int mr_probe_stats(struct mr_probe_counts *stats)
 {
     const struct mr_probe *probe = mr_probe;
 

@@ -94,7 +94,7 @@ int mr_probe_flush(uint32_t timeout_ms);
  * mr_probe_flush() has returned 0: then every call of a hook or span function is in
  * events_written or in one of the losses.
  */
-struct mr_probe_stats {
+struct mr_probe_counts {
     uint64_t events_written; /* handed to the sender */
     uint64_t events_acked;   /* of these, in a receiver's custody */
     uint64_t lost_ring_full; /* policy drop */
@@ -105,7 +105,7 @@ struct mr_probe_stats {
 };
 
 /* 0, or -1 when nothing is being recorded (all are 0 then). Not in signal handlers. */
-int mr_probe_stats(struct mr_probe_stats *stats);
+int mr_probe_stats(struct mr_probe_counts *stats);
 
 /* What the compiler calls for functions built with -finstrument-functions. */
 void __cyg_profile_func_enter(void *function, void *call_site);

@@ -46,7 +46,7 @@ PLAIN static void call(uint64_t count)
 
 PLAIN static void report(const char *who)
 {
-    struct mr_probe_stats stats;
+    struct mr_probe_counts stats;
     uint64_t events = made;
     const char *flush_ms = getenv("SUBJECT_FLUSH_MS");
     int is_flushed =
