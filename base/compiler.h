@@ -18,6 +18,9 @@
 #define MR_LIKELY(condition) __builtin_expect(!!(condition), 1)
 #define MR_UNLIKELY(condition) __builtin_expect(!!(condition), 0)
 
+/* Asks for the cache line of `address`, which will be written to; any address. */
+#define MR_PREFETCH_WRITE(address) __builtin_prefetch((address), 1)
+
 #define MR_NORETURN __attribute__((noreturn))
 #define MR_MUST_USE __attribute__((warn_unused_result))
 /* Argument number `at` is a printf format, its values begin at number `first`. */

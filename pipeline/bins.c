@@ -9,21 +9,36 @@
 #define POOL_FIRST 16384u
 #define ALIGN 16u /* bins: a cache line of counts, half an octave */
 
+static void forget_later(struct mr_bin_pool *pool)
+{
+    for (uint32_t i = 0; i < MR_BINS_LATER; i++)
+        pool->later[i] = &pool->none;
+}
+
+static void settle(struct mr_bin_pool *pool)
+{
+    for (uint32_t i = 0; i < MR_BINS_LATER; i++)
+        ++*pool->later[i];
+    forget_later(pool);
+}
+
 void mr_bin_pool_init(struct mr_bin_pool *pool, uint32_t limit)
 {
     MR_ASSERT(limit >= 2 * MR_BINS_COUNT);
     *pool = (struct mr_bin_pool){.limit = limit};
+    forget_later(pool);
 }
 
 void mr_bin_pool_fini(struct mr_bin_pool *pool)
 {
     free(pool->counts);
-    *pool = (struct mr_bin_pool){.limit = pool->limit};
+    mr_bin_pool_init(pool, pool->limit);
 }
 
 void mr_bin_pool_reset(struct mr_bin_pool *pool)
 {
     pool->used = 0;
+    forget_later(pool);
 }
 
 /* Zeroed counts, or false. */
@@ -38,6 +53,7 @@ static bool take(struct mr_bin_pool *pool, uint32_t count, uint32_t *offset)
         capacity *= 2;
     capacity = capacity < pool->limit ? capacity : pool->limit;
     if (capacity > pool->capacity) {
+        settle(pool);
         grown = realloc(pool->counts, capacity * sizeof(*grown));
         if (!grown)
             return false;
@@ -68,6 +84,7 @@ bool mr_bins_grow(struct mr_bins *bins, struct mr_bin_pool *pool, uint32_t bin)
     end = end < MR_BINS_COUNT ? end : MR_BINS_COUNT;
     if (!take(pool, end - first, &offset))
         return false;
+    settle(pool);
     if (bins->count)
         memcpy(pool->counts + offset + (bins->first - first), pool->counts + bins->offset,
                bins->count * sizeof(*pool->counts));
@@ -76,7 +93,40 @@ bool mr_bins_grow(struct mr_bins *bins, struct mr_bin_pool *pool, uint32_t bin)
     return true;
 }
 
-enum mr_status mr_bins_put(const struct mr_bins *bins, const struct mr_bin_pool *pool,
+void mr_bins_begin(struct mr_bins *bins, struct mr_bin_pool *pool, uint32_t first,
+                   uint32_t count)
+{
+    uint32_t offset;
+
+    MR_ASSERT(bins->count == 0 && first < MR_BINS_COUNT);
+    if (count > MR_BINS_COUNT - first)
+        count = MR_BINS_COUNT - first;
+    if (count && take(pool, count, &offset))
+        *bins = (struct mr_bins){offset, (uint16_t)first, (uint16_t)count};
+}
+
+/* The greatest value from `low` on, below 2^57 more, that is in the bin of `low`. */
+static uint64_t end_of_bin(uint64_t low)
+{
+    uint64_t end = low, step;
+
+    for (step = UINT64_C(1) << 56; step; step /= 2)
+        if (mr_histogram_index5(end + step) == mr_histogram_index5(low))
+            end += step;
+    return end;
+}
+
+void mr_bin_index_init(struct mr_bin_index *index)
+{
+    for (uint64_t part = 0; part < 64; part++) {
+        uint64_t low = UINT64_C(1) << 63 | part << 57;
+
+        index->bounds[part] = end_of_bin(low);
+        index->below[part] = (uint8_t)(mr_histogram_index5(low) + 1 - 63 * 32);
+    }
+}
+
+enum mr_status mr_bins_put(const struct mr_bins *bins, struct mr_bin_pool *pool,
                            uint32_t zeros, struct mr_histogram *histogram)
 {
     const uint32_t *counts = bins->count ? pool->counts + bins->offset : NULL;
@@ -84,6 +134,7 @@ enum mr_status mr_bins_put(const struct mr_bins *bins, const struct mr_bin_pool 
     uint64_t wide[MR_BINS_COUNT];
     enum mr_status status = MR_OK;
 
+    settle(pool);
     while (from < to && counts[from] == 0)
         from++;
     while (to > from && counts[to - 1] == 0)

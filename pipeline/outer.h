@@ -61,6 +61,14 @@ enum mr_status mr_outer_scope(struct mr_outer *outer, struct mr_id id, uint32_t 
 bool mr_outer_has_roots(const struct mr_outer *outer);
 /* MR_OUTER_FRAME and MR_OUTER_ROOT as far as known; 0 also without memory. */
 uint8_t mr_outer_flags(struct mr_outer *outer, uint32_t scope, uint32_t site);
+/* Whether options and attributes are known to say nothing of the site, and nothing was learned. */
+static inline bool mr_outer_is_ordinary(const struct mr_outer *outer, uint32_t scope,
+                                        uint32_t site)
+{
+    const struct mr_outer_scope *entry = &outer->scopes[scope];
+
+    return site < entry->capacity && entry->flags[site] == MR_OUTER_KNOWN;
+}
 /* Sets flags; false without memory, or when they were all set before. */
 bool mr_outer_set(struct mr_outer *outer, uint32_t scope, uint32_t site, uint8_t flags);
 

@@ -10,6 +10,7 @@
 static_assert(sizeof(struct mr_path) == 2 * MR_CACHE_LINE, "two lines, see paths.h");
 
 #define CAPACITY_FIRST 1024u
+#define BLOCK 16u /* of bins */
 
 static uint32_t hash_of(uint32_t parent, uint32_t site)
 {
@@ -32,8 +33,9 @@ static uint32_t *slot_of(const struct mr_paths *paths, uint32_t parent, uint32_t
     while (paths->slots[at]) {
         const struct mr_path *node = &paths->nodes[paths->slots[at]];
 
-        if (node->parent == parent && node->site == site &&
-            kind_of(node->flags) == kind_of(flags))
+        /* Others than bases are of their parent's kind: no need to touch their second line. */
+        if (node->site == site && node->parent == parent &&
+            (parent != MR_PATH_NONE || kind_of(node->flags) == kind_of(flags)))
             break;
         at = (at + 1) & paths->slot_mask;
     }
@@ -129,7 +131,7 @@ static uint32_t find(struct mr_paths *paths, uint32_t parent, uint32_t site,
         slot = slot_of(paths, parent, site, flags);
         *slot = paths->count++;
         paths->nodes[*slot] =
-            (struct mr_path){.site = site, .parent = parent, .flags = flags};
+            (struct mr_path){.site = site, .parent = parent, .flags = (uint8_t)flags};
     }
     return *slot;
 }
@@ -137,15 +139,10 @@ static uint32_t find(struct mr_paths *paths, uint32_t parent, uint32_t site,
 uint32_t mr_paths_find(struct mr_paths *paths, uint32_t parent, uint32_t site,
                        uint32_t flags)
 {
-    uint32_t path;
-
     if (parent == MR_PATH_NONE)
         return MR_PATH_NONE;
-    path =
-        find(paths, parent, site, flags | (paths->nodes[parent].flags & MR_PATH_OUTER));
-    if (path != MR_PATH_NONE)
-        paths->nodes[parent].last_child = path;
-    return path;
+    return find(paths, parent, site,
+                flags | (paths->nodes[parent].flags & MR_PATH_OUTER));
 }
 
 uint32_t mr_paths_base(struct mr_paths *paths, uint32_t scope, uint32_t flags)
@@ -155,11 +152,34 @@ uint32_t mr_paths_base(struct mr_paths *paths, uint32_t scope, uint32_t flags)
 
 uint32_t mr_paths_root(struct mr_paths *paths, uint32_t base, uint32_t site)
 {
-    uint32_t last = paths->nodes[base].last_child;
+    uint32_t first = paths->nodes[base].first;
 
-    if (paths->nodes[last].site == site)
-        return last;
-    return mr_paths_find(paths, base, site, MR_PATH_ROOT);
+    if (paths->nodes[first].site == site)
+        return first;
+    first = mr_paths_find(paths, base, site, MR_PATH_ROOT);
+    if (first != MR_PATH_NONE)
+        paths->nodes[base].first = first;
+    return first;
+}
+
+/* Totals of 2^32 - 1 ns and more are never known. */
+static struct mr_known known_of(uint64_t min, uint64_t max)
+{
+    uint64_t limit = max < UINT32_MAX ? max : UINT32_MAX - 1;
+
+    if (min > limit)
+        return (struct mr_known){0, 0};
+    return (struct mr_known){(uint32_t)min, (uint32_t)(limit - min + 1)};
+}
+
+void mr_path_widen(struct mr_path *path, uint64_t total, uint64_t self)
+{
+    path->total_min = total < path->total_min ? total : path->total_min;
+    path->total_max = total > path->total_max ? total : path->total_max;
+    path->self_min = self < path->self_min ? self : path->self_min;
+    path->self_max = self > path->self_max ? self : path->self_max;
+    path->total = known_of(path->total_min, path->total_max);
+    path->self = known_of(path->self_min, path->self_max);
 }
 
 void mr_paths_begin(struct mr_paths *paths, uint32_t path, uint32_t window)
@@ -170,6 +190,10 @@ void mr_paths_begin(struct mr_paths *paths, uint32_t path, uint32_t window)
     if (!(node->flags & MR_PATH_TOUCHED))
         paths->touched[paths->touched_count++] = path;
     node->flags |= MR_PATH_TOUCHED;
+    if (node->bins.count) {
+        node->bins_first = node->bins.first;
+        node->bins_blocks = (uint8_t)((node->bins.count + BLOCK - 1) / BLOCK);
+    }
     node->window = window;
     node->ok = 0;
     node->failed = 0;
@@ -180,6 +204,8 @@ void mr_paths_begin(struct mr_paths *paths, uint32_t path, uint32_t window)
     node->self_sum = 0;
     node->self_min = UINT64_MAX;
     node->self_max = 0;
+    node->total = (struct mr_known){0, 0};
+    node->self = (struct mr_known){0, 0};
     node->zeros = 0;
     node->bins = (struct mr_bins){0, 0, 0};
 }
@@ -196,7 +222,7 @@ void mr_paths_clear_touched(struct mr_paths *paths)
         struct mr_path *node = &paths->nodes[paths->touched[i]];
 
         MR_ASSERT(node->window == 0);
-        node->flags &= ~(uint32_t)MR_PATH_TOUCHED;
+        node->flags &= (uint8_t)~MR_PATH_TOUCHED;
     }
     paths->touched_count = 0;
 }
@@ -223,9 +249,10 @@ void mr_paths_forget(struct mr_paths *paths, uint32_t *map)
         if (!(node.flags & MR_PATH_KEEP))
             continue;
         map[i] = kept;
-        node.flags &= ~(uint32_t)MR_PATH_KEEP;
+        node.flags &= (uint8_t)~MR_PATH_KEEP;
         node.parent = map[node.parent]; /* made before its children, so it is mapped */
-        node.last_child = MR_PATH_NONE;
+        node.first = MR_PATH_NONE;
+        node.next = MR_PATH_NONE;
         paths->nodes[kept++] = node;
     }
     paths->count = kept;

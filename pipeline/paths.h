@@ -6,7 +6,8 @@
  *     base of a scope      -> entry points -> ... calls
  *     outer base of a scope -> outer frames -> ...
  *
- * A child is found through its parent's last child, else by hash. A node holds the numbers of one window; what belongs to
+ * A child is found by hash, but first it is foretold: whoever follows calls remembers which child a call had first, and
+ * which sibling came after it (`first`, `next`; filters/reduce). A node holds the numbers of one window; what belongs to
  * another is written out first (filters/reduce). Limits: `limit` nodes. Nothing is evicted: when the tree is full, its
  * owner sends what there is and forgets everything but the open calls (mr_paths_keep, mr_paths_forget). One thread.
  *
@@ -34,21 +35,34 @@ enum mr_path_flag {
     MR_PATH_TOUCHED = 16 /* is in `touched` */
 };
 
+/* Values low .. low + width - 1 need no look at the true extremes. */
+struct mr_known {
+    uint32_t low, width;
+};
+
 struct mr_path {
-    /* The first cache line is what the hot path touches at an enter, and most of an exit. */
-    uint32_t site, parent;
-    uint32_t last_child;
+    /* The first cache line is all that a call touches which is like those before it. */
+    uint32_t site;
+    uint32_t first; /* the child that it is likely to open first; MR_PATH_NONE */
+    uint64_t total_sum;
     uint32_t window; /* s; 0: nothing gained */
-    uint64_t ok, total_sum, total_min, total_max, self_sum, self_min;
-    uint64_t self_max;
+    uint32_t ok;     /* its owner keeps all counts below 2^32 */
+    uint64_t self_sum;
+    struct mr_known total, self;
     struct mr_bins bins; /* of totals */
-    uint32_t zeros;      /* totals of 0 ns */
+    uint32_t expected;   /* where the children of its last node are stored (shapes.h) */
+    uint32_t next;       /* the sibling that is likely to be opened after it */
+    /* The second one. */
+    uint64_t total_min, total_max, self_min, self_max;
+    uint32_t parent;
+    uint32_t zeros; /* totals of 0 ns */
     uint32_t failed, incomplete;
-    uint32_t last_node;      /* what its last call was interned as */
     uint32_t entry;          /* MR_PATH_ROOT: its entry + 1 (filters/reduce), 0: none */
     uint32_t payload, index; /* its number in that delta payload */
-    uint32_t flags;
-    uint64_t spare[2];
+    uint8_t flags;
+    uint8_t
+        bins_blocks; /* of 16, from bins_first on: what `bins` covered in the window before */
+    uint16_t bins_first;
 };
 
 struct mr_paths {
@@ -71,16 +85,23 @@ uint32_t mr_paths_find(struct mr_paths *paths, uint32_t parent, uint32_t site,
 static MR_ALWAYS_INLINE uint32_t mr_paths_child(struct mr_paths *paths, uint32_t parent,
                                                 uint32_t site)
 {
-    uint32_t last = paths->nodes[parent].last_child;
+    uint32_t first = paths->nodes[parent].first;
 
-    if (MR_LIKELY(paths->nodes[last].site == site))
-        return last;
+    if (paths->nodes[first].site == site)
+        return first;
     return mr_paths_find(paths, parent, site, 0);
 }
 
 /* The node under which the entry points (or with MR_PATH_OUTER the outer frames) of a scope stand. */
 uint32_t mr_paths_base(struct mr_paths *paths, uint32_t scope, uint32_t flags);
 uint32_t mr_paths_root(struct mr_paths *paths, uint32_t base, uint32_t site);
+
+static MR_ALWAYS_INLINE bool mr_known_has(struct mr_known known, uint64_t value)
+{
+    return value - known.low < known.width;
+}
+/* Takes a call's times into the extremes. */
+void mr_path_widen(struct mr_path *path, uint64_t total, uint64_t self);
 
 /* Begins a window of a node that has gained nothing: its numbers are zeroed, its minima set high. */
 void mr_paths_begin(struct mr_paths *paths, uint32_t path, uint32_t window);

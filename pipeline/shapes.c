@@ -47,6 +47,25 @@ static bool resize(struct mr_nodes *nodes, uint32_t capacity)
     return true;
 }
 
+static bool make_child_room(struct mr_nodes *nodes, uint32_t count)
+{
+    uint32_t capacity = nodes->pool_capacity ? nodes->pool_capacity : CAPACITY_FIRST;
+    uint64_t *grown;
+
+    if (count > nodes->child_limit - nodes->child_count)
+        return false;
+    if (nodes->pool_used + count + 1 <= nodes->pool_capacity)
+        return true;
+    while (capacity < nodes->pool_used + count + 1)
+        capacity *= 2;
+    grown = realloc(nodes->children, capacity * sizeof(*grown));
+    if (!grown)
+        return false;
+    nodes->children = grown;
+    nodes->pool_capacity = capacity;
+    return true;
+}
+
 enum mr_status mr_nodes_init(struct mr_nodes *nodes, const struct mr_sites *sites,
                              enum mr_exactness exactness, uint32_t limit,
                              uint32_t child_limit)
@@ -57,12 +76,15 @@ enum mr_status mr_nodes_init(struct mr_nodes *nodes, const struct mr_sites *site
                                .limit = limit,
                                .child_limit = child_limit};
     mr_buffer_init(&nodes->scratch, SCRATCH_MAX);
-    if (!resize(nodes, limit < CAPACITY_FIRST ? limit : CAPACITY_FIRST)) {
+    if (!resize(nodes, limit < CAPACITY_FIRST ? limit : CAPACITY_FIRST) ||
+        !make_child_room(nodes, 0)) {
         mr_nodes_fini(nodes);
         return MR_ENOMEM;
     }
     nodes->items[0] = (struct mr_node){.site = UINT32_MAX}; /* is never found */
     nodes->count = 1;
+    nodes->children[MR_LIST_OTHER] = MR_NODE_NONE;
+    nodes->pool_used = 1;
     return MR_OK;
 }
 
@@ -74,25 +96,6 @@ void mr_nodes_fini(struct mr_nodes *nodes)
     free(nodes->id_children);
     mr_buffer_fini(&nodes->scratch);
     *nodes = (struct mr_nodes){.limit = nodes->limit};
-}
-
-static bool make_child_room(struct mr_nodes *nodes, uint32_t count)
-{
-    uint32_t capacity = nodes->child_capacity ? nodes->child_capacity : CAPACITY_FIRST;
-    uint64_t *grown;
-
-    if (count > nodes->child_limit - nodes->child_count)
-        return false;
-    if (nodes->child_count + count <= nodes->child_capacity)
-        return true;
-    while (capacity < nodes->child_count + count)
-        capacity *= 2;
-    grown = realloc(nodes->children, capacity * sizeof(*grown));
-    if (!grown)
-        return false;
-    nodes->children = grown;
-    nodes->child_capacity = capacity;
-    return true;
 }
 
 static bool make_room(struct mr_nodes *nodes, uint32_t child_count)
@@ -140,14 +143,16 @@ static uint32_t add(struct mr_nodes *nodes, uint64_t hash, uint32_t site,
                     const uint64_t *children, uint32_t count)
 {
     struct mr_node node = {
-        .hash = hash, .site = site, .first = nodes->child_count, .count = count};
+        .hash = hash, .site = site, .first = nodes->pool_used, .count = count};
 
     if (!make_room(nodes, count) ||
         make_id(nodes, site, children, count, &node.id) != MR_OK)
         return MR_NODE_NONE;
     if (count)
-        memcpy(nodes->children + nodes->child_count, children, count * sizeof(*children));
+        memcpy(nodes->children + node.first, children, count * sizeof(*children));
+    nodes->children[node.first + count] = MR_LIST_END | nodes->count;
     nodes->child_count += count;
+    nodes->pool_used += count + 1;
     *slot_for(nodes, hash) = nodes->count;
     nodes->items[nodes->count] = node;
     return nodes->count++;
@@ -250,13 +255,13 @@ static void keep_below(struct mr_nodes *nodes)
 
 void mr_nodes_forget(struct mr_nodes *nodes, uint32_t *map)
 {
-    uint32_t kept = 1, child_kept = 0;
+    uint32_t kept = 1, used = 1;
 
     keep_below(nodes);
     map[0] = MR_NODE_NONE;
     for (uint32_t i = 1; i < nodes->count; i++) {
         struct mr_node node = nodes->items[i];
-        uint32_t first = child_kept;
+        uint32_t first = used;
 
         map[i] = MR_NODE_NONE;
         if (!(node.flags & MR_NODE_KEEP))
@@ -264,9 +269,10 @@ void mr_nodes_forget(struct mr_nodes *nodes, uint32_t *map)
         for (uint32_t j = 0; j < node.count; j++) {
             uint64_t child = nodes->children[node.first + j];
 
-            nodes->children[child_kept++] =
+            nodes->children[used++] =
                 mr_child_repeat(child) << 32 | map[mr_child_node(child)];
         }
+        nodes->children[used++] = MR_LIST_END | kept;
         node.first = first;
         node.flags &= ~(uint32_t)MR_NODE_KEEP;
         node.hash = mr_node_hash(node.site, nodes->children + first, node.count);
@@ -274,6 +280,7 @@ void mr_nodes_forget(struct mr_nodes *nodes, uint32_t *map)
         nodes->items[kept++] = node;
     }
     nodes->count = kept;
-    nodes->child_count = child_kept;
+    nodes->child_count = used - kept; /* without the ends and position 0 */
+    nodes->pool_used = used;
     fill_slots(nodes);
 }

@@ -6,6 +6,9 @@
  *
  *     child:  repeat (high 32 bits, 0 = one or more) | node (low 32)
  *
+ * Behind each stored list stands MR_LIST_END | its node, so that a list which is like one seen before is known by being
+ * compared entry by entry as it grows: no hash, no table. Position 0 of the pool is like nothing.
+ *
  * Exactness (FORMAT.md section 7) decides how a list grows: folded and exact append, a run of equal children being one
  * entry; set keeps each child once, in the order of their ids. Lists of open calls lie on a stack per stream (struct
  * mr_child_stack), innermost on top.
@@ -29,6 +32,9 @@
 
 #define MR_NODE_NONE 0u /* node 0 is none */
 
+#define MR_LIST_END (UINT64_C(1) << 63) /* no child of a folded list has it */
+#define MR_LIST_OTHER 0u                /* the position from which nothing matches */
+
 enum mr_node_flag {
     MR_NODE_TOLD = 1, /* its definition went upward, or waits to */
     MR_NODE_KEEP = 2
@@ -48,7 +54,8 @@ struct mr_nodes {
     struct mr_node *items;
     uint32_t count, capacity, limit;
     uint64_t *children; /* the pool */
-    uint32_t child_count, child_capacity, child_limit;
+    uint32_t child_count, child_limit;
+    uint32_t pool_used, pool_capacity; /* the lists and their ends */
     uint32_t *slots;
     uint32_t slot_mask;
     struct mr_node_child *id_children; /* scratch */
@@ -79,6 +86,21 @@ static MR_ALWAYS_INLINE uint64_t mr_node_hash(uint32_t site, const uint64_t *chi
     for (uint32_t i = 0; i < count; i++)
         hash = (hash ^ hash >> 32 ^ children[i]) * UINT64_C(0xff51afd7ed558ccd);
     return hash ^ hash >> 29;
+}
+
+/* For folded lists: `position` of the list that this one was like so far, when `child` is added. */
+static MR_ALWAYS_INLINE uint32_t mr_nodes_match(const struct mr_nodes *nodes,
+                                                uint32_t position, uint64_t child)
+{
+    return nodes->children[position] == child ? position + 1 : MR_LIST_OTHER;
+}
+/* The node whose list ends at `position`, MR_NODE_NONE where none does. */
+static MR_ALWAYS_INLINE uint32_t mr_nodes_matched(const struct mr_nodes *nodes,
+                                                  uint32_t position)
+{
+    uint64_t end = nodes->children[position];
+
+    return end & MR_LIST_END ? (uint32_t)end : MR_NODE_NONE;
 }
 
 /* Whether node `number` is this one. */

@@ -45,7 +45,8 @@ static inline void mr_ticks_init(struct mr_ticks *ticks,
 static inline uint64_t mr_ticks_ns(const struct mr_ticks *ticks, uint64_t t)
 {
     return ticks->offset +
-           (uint64_t)((mr_u128)(t + ticks->add) * ticks->mult >> ticks->shift);
+           (uint64_t)((mr_u128)(t + ticks->add) * ticks->mult >>
+                      (ticks->shift & 63)); /* & 63: told to the compiler */
 }
 
 /* Whether time t lies in a window that 32 bits can tell: 1970-01-01 00:00:01 to 2106. False from MR_TICKS_LIMIT on. */

@@ -82,60 +82,114 @@ enum mr_status mr_reconstruct_put(struct mr_reconstruct *rebuild,
     return status;
 }
 
-/*
- * Calls inside a call tree: pushes, and pops of the innermost. Takes events until one is anything else, or the output is
- * full; returns how many. `learn` is set when the last one taken closed a child of a root that should be looked at.
- */
-static uint32_t run(struct mr_reconstruct *rebuild, struct mr_reconstruct_stream *stream,
-                    bool *learn)
+/* Whether roots can be opened and closed by run(): none is forced, and the base is sure. */
+static bool is_sure(const struct mr_reconstruct *rebuild,
+                    const struct mr_reconstruct_stream *stream)
 {
-    const struct mr_event *in = rebuild->in->events + rebuild->read;
-    struct mr_event *out = rebuild->out->events + rebuild->written;
-    uint32_t count = rebuild->in->event_count - rebuild->read, done;
-    uint32_t room =
-        rebuild->out == rebuild->in ? count : MR_BATCH_EVENTS_MAX - rebuild->written;
-    uint32_t inner = stream->outer_depth + 1, depth = stream->depth;
-    uint32_t limit = stream->capacity < rebuild->config->depth_max
-                         ? stream->capacity
-                         : rebuild->config->depth_max;
-    uint64_t *calls = stream->calls;
+    return !stream->is_unsynced && !stream->forced_depth &&
+           !mr_outer_has_roots(&rebuild->outer);
+}
 
-    count = count < room ? count : room;
-    for (done = 0; done < count; done++) {
-        struct mr_event event = in[done];
+/* Opens a root. False, with nothing changed, when it may be anything else. */
+static MR_NOINLINE bool open_root(const struct mr_reconstruct *rebuild,
+                                  struct mr_reconstruct_stream *stream, uint32_t site,
+                                  uint64_t ns)
+{
+    if (!mr_outer_is_ordinary(&rebuild->outer, stream->scope, site))
+        return false;
+    /* A hint; see source.h. */
+    if (stream->outer_depth == 0 && mr_load_relaxed(&stream->stream->start_site) == site)
+        return false;
+    stream->calls[stream->outer_depth] = MR_CALL(site, MR_EVENT_ROOT);
+    stream->root_ns = ns;
+    stream->root_children = 0;
+    return true;
+}
+
+/* What run() keeps in registers. */
+struct hot {
+    const struct mr_event *in, *end;
+    struct mr_event *out;
+    uint64_t *calls;
+    uint32_t depth, inner, limit; /* `inner`: depth of a root */
+};
+
+/* Takes events until one is not an enter or exit in order. True when the last one closed a child of a long open root. */
+static MR_ALWAYS_INLINE bool run_hot(const struct mr_reconstruct *rebuild,
+                                     struct mr_reconstruct_stream *stream,
+                                     struct hot *hot, bool has_roots)
+{
+    for (; hot->in != hot->end; hot->in++) {
+        struct mr_event event = *hot->in;
 
         if (event.kind == MR_EVENT_ENTER) {
-            if (MR_UNLIKELY(depth < inner || depth >= limit))
-                break;
-            calls[depth++] = event.site;
+            if (MR_UNLIKELY(hot->depth >= hot->limit))
+                return false;
+            if (hot->depth >= hot->inner)
+                hot->calls[hot->depth] = event.site;
+            else if (has_roots && open_root(rebuild, stream, event.site, event.ns))
+                event.flags = MR_EVENT_ROOT;
+            else
+                return false;
+            hot->depth++;
             event.kind = MR_EVENT_OPEN;
-        } else {
-            if (MR_UNLIKELY(event.kind != MR_EVENT_EXIT || depth <= inner ||
-                            calls[depth - 1] != event.site))
-                break;
-            event.kind = MR_EVENT_CLOSE;
-            if (--depth == inner) {
-                stream->root_children++;
-                *learn = mr_reconstruct_is_long(rebuild->config, stream->root_ns,
-                                                event.ns, stream->root_children);
+            *hot->out++ = event;
+            continue;
+        }
+        if (MR_UNLIKELY(event.kind != MR_EVENT_EXIT || hot->depth < hot->inner))
+            return false;
+        event.kind = MR_EVENT_CLOSE;
+        if (hot->calls[hot->depth - 1] != event.site) {
+            if (!has_roots || hot->depth != hot->inner ||
+                hot->calls[hot->depth - 1] != MR_CALL(event.site, MR_EVENT_ROOT))
+                return false;
+            event.flags = MR_EVENT_ROOT;
+        }
+        *hot->out++ = event;
+        if (--hot->depth == hot->inner) {
+            stream->root_children++;
+            if (mr_reconstruct_is_long(rebuild->config, stream->root_ns, event.ns,
+                                       stream->root_children)) {
+                hot->in++;
+                return true;
             }
         }
-        out[done] = event;
-        if (MR_UNLIKELY(*learn)) {
-            done++;
-            break;
-        }
     }
-    stream->depth = depth;
-    return done;
+    return false;
+}
+
+/* Calls inside a call tree, and roots. Returns how many events it took; `learn`: see run_hot(). */
+static uint32_t run(const struct mr_reconstruct *rebuild,
+                    struct mr_reconstruct_stream *stream, bool *learn)
+{
+    const struct mr_event *in = rebuild->in->events + rebuild->read;
+    uint32_t count = rebuild->in->event_count - rebuild->read;
+    uint32_t depth_max = rebuild->config->depth_max;
+    uint32_t room =
+        rebuild->out == rebuild->in ? count : MR_BATCH_EVENTS_MAX - rebuild->written;
+    struct hot hot = {.in = in,
+                      .end = in + (count < room ? count : room),
+                      .out = rebuild->out->events + rebuild->written,
+                      .calls = stream->calls,
+                      .depth = stream->depth,
+                      .inner = stream->outer_depth + 1,
+                      .limit =
+                          stream->capacity < depth_max ? stream->capacity : depth_max};
+
+    *learn = run_hot(rebuild, stream, &hot, is_sure(rebuild, stream));
+    stream->depth = hot.depth;
+    return (uint32_t)(hot.in - in);
 }
 
 /* Whether run() may be used: no frame of the stack needs a second look at an enter. */
 static bool is_plain(const struct mr_reconstruct *rebuild,
                      const struct mr_reconstruct_stream *stream)
 {
-    return stream->overflow == 0 && stream->depth > stream->outer_depth &&
-           (stream->forced_depth || !mr_outer_has_roots(&rebuild->outer));
+    if (stream->overflow || stream->capacity == 0)
+        return false;
+    if (stream->depth == stream->outer_depth)
+        return is_sure(rebuild, stream);
+    return stream->forced_depth || !mr_outer_has_roots(&rebuild->outer);
 }
 
 static enum mr_status rewrite(struct mr_reconstruct *rebuild,
@@ -194,6 +248,7 @@ static void remove_stream(struct mr_reconstruct_stream *stream)
         stream->next->at = stream->at;
     stream->stream->reconstruct = NULL;
     free(stream->calls);
+    free(stream->blocks);
     free(stream);
 }
 

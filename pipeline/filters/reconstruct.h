@@ -15,7 +15,8 @@
  *    forced root starts a call tree of its own also inside another, which then does not contain it; inside the tree of
  *    a forced root there is no other.
  *
- * Every OPEN and CLOSE of a root carries ROOT, of an outer frame OUTER. Memory: 8 bytes a call, depth_max a stream.
+ * Every OPEN and CLOSE of a root carries ROOT, of an outer frame OUTER. Memory: 8 bytes a call (11 after exits out of
+ * order), depth_max a stream.
  */
 #ifndef MR_PIPELINE_FILTERS_RECONSTRUCT_H
 #define MR_PIPELINE_FILTERS_RECONSTRUCT_H

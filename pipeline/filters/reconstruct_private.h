@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The parts of reconstruct: reconstruct.c is the filter and its hot loop, reconstruct_step.c takes the events that the loop
- * leaves. Not for others.
+ * leaves, reconstruct_find.c finds the call of an exit that is out of order. Not for others.
  */
 #ifndef MR_PIPELINE_FILTERS_RECONSTRUCT_PRIVATE_H
 #define MR_PIPELINE_FILTERS_RECONSTRUCT_PRIVATE_H
@@ -25,11 +25,18 @@ enum mr_reconstruct_counter {
 /* One open call: site in the low half, enum mr_event_flag in the high one. */
 #define MR_CALL(site, flags) ((uint64_t)(flags) << 32 | (site))
 
+#define MR_CALL_MARK (UINT64_C(1) << 63) /* reconstruct_find.c is told when it closes */
+#define MR_RECONSTRUCT_NOT_OPEN UINT32_MAX
+
+struct mr_call_block;
+
 struct mr_reconstruct_stream {
     struct mr_stream *stream;
     struct mr_reconstruct_stream *next, **at; /* list of all, for close() */
     uint64_t *calls;                          /* open ones, outermost first */
     uint32_t depth, capacity;
+    struct mr_call_block *blocks; /* reconstruct_find.c */
+    uint32_t block_count, block_capacity;
     uint32_t outer_depth;  /* how many of the bottom ones are outer frames */
     uint32_t forced_depth; /* depth of the open forced root, 0: none */
     uint32_t scope;
@@ -64,6 +71,10 @@ enum mr_status mr_reconstruct_put(struct mr_reconstruct *rebuild,
 enum mr_status mr_reconstruct_step(struct mr_reconstruct *rebuild,
                                    struct mr_reconstruct_stream *stream,
                                    const struct mr_event *event);
+/* Depth below the innermost call that an exit of `site` may be of: one of its site, or an UNKNOWN one. Or NOT_OPEN. */
+uint32_t mr_reconstruct_find(struct mr_reconstruct_stream *stream, uint32_t site);
+/* The marked call at `at`, the innermost, is being closed. */
+void mr_reconstruct_unmark(struct mr_reconstruct_stream *stream, uint32_t at);
 /* After a child of the root closed: learns the root as an outer frame where it is one. */
 enum mr_status mr_reconstruct_learn(struct mr_reconstruct *rebuild,
                                     struct mr_reconstruct_stream *stream, uint64_t ns);

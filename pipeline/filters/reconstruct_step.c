@@ -4,7 +4,6 @@
 #include "base/assert.h"
 #include "pipeline/filters/reconstruct_private.h"
 
-#define NOT_OPEN UINT32_MAX
 #define WHY_START 0u
 #define WHY_OPTION 1u
 #define WHY_LEARNED 2u
@@ -74,7 +73,8 @@ enum mr_status mr_reconstruct_learn(struct mr_reconstruct *rebuild,
         return MR_OK;
     (void)mr_outer_set(&rebuild->outer, stream->scope, site,
                        MR_OUTER_FRAME | MR_OUTER_LEARNED);
-    *root = MR_CALL(site, (flags_of(*root) & ~MR_EVENT_ROOT) | MR_EVENT_OUTER);
+    *root = (*root & MR_CALL_MARK) |
+            MR_CALL(site, (flags_of(*root) & ~MR_EVENT_ROOT) | MR_EVENT_OUTER);
     stream->outer_depth = stream->depth;
     mr_counters_add(&rebuild->counters, MR_RECONSTRUCT_LEARNED, 1);
     status = put(rebuild, ns, MR_EVENT_LEARNED, site, 0);
@@ -96,9 +96,12 @@ static enum mr_status close_top(struct mr_reconstruct *rebuild,
                                 struct mr_reconstruct_stream *stream, uint64_t ns,
                                 uint32_t site, uint16_t flags)
 {
-    uint16_t own = flags_of(stream->calls[--stream->depth]);
+    uint64_t call = stream->calls[--stream->depth];
+    uint16_t own = flags_of(call);
     enum mr_status status = put(rebuild, ns, MR_EVENT_CLOSE, site, own | flags);
 
+    if (call & MR_CALL_MARK)
+        mr_reconstruct_unmark(stream, stream->depth);
     if (stream->depth < stream->forced_depth)
         stream->forced_depth = 0;
     if (own & MR_EVENT_OUTER) {
@@ -231,18 +234,6 @@ static enum mr_status take_enter(struct mr_reconstruct *rebuild,
     return status == MR_OK ? put_count(rebuild, 1, MR_LOSS_BUDGET) : status;
 }
 
-/* The innermost call that this exit may be of: one of its site, or an UNKNOWN one. */
-static uint32_t find_open(const struct mr_reconstruct_stream *stream, uint32_t site)
-{
-    for (uint32_t at = stream->depth; at-- > 0;) {
-        uint64_t call = stream->calls[at];
-
-        if (site_of(call) == site || (flags_of(call) & MR_EVENT_UNKNOWN))
-            return at;
-    }
-    return NOT_OPEN;
-}
-
 static enum mr_status take_unmatched(struct mr_reconstruct *rebuild,
                                      struct mr_reconstruct_stream *stream,
                                      const struct mr_event *event)
@@ -265,8 +256,8 @@ static enum mr_status take_exit(struct mr_reconstruct *rebuild,
         mr_counters_add(&rebuild->counters, MR_RECONSTRUCT_TOO_DEEP, 1);
         return put_count(rebuild, 1, MR_LOSS_BUDGET);
     }
-    at = find_open(stream, event->site);
-    if (at == NOT_OPEN)
+    at = mr_reconstruct_find(stream, event->site);
+    if (at == MR_RECONSTRUCT_NOT_OPEN)
         return take_unmatched(rebuild, stream, event);
     status = close_above(rebuild, stream, at + 1, event->ns, MR_EVENT_UNWOUND);
     return status == MR_OK ? close_top(rebuild, stream, event->ns, event->site, 0)

@@ -20,6 +20,9 @@ enum mr_status mr_reduce_prepare(struct mr_reduce *reduce, uint32_t path, uint32
     }
     if (node->window == 0)
         mr_paths_begin(&reduce->paths, path, reduce->window);
+    if (bin != MR_BINS_COUNT && node->bins.count == 0)
+        mr_bins_begin(&node->bins, &reduce->bins, node->bins_first,
+                      16u * node->bins_blocks);
     if (bin == MR_BINS_COUNT || mr_bins_has(&node->bins, bin) ||
         mr_bins_grow(&node->bins, &reduce->bins, bin))
         return MR_OK;
@@ -99,6 +102,12 @@ static enum mr_status open_call(struct mr_reduce *reduce, struct mr_reduce_strea
         get_path(reduce, stream, stream->depth, event->flags, event->site, &frame.path);
     if (status != MR_OK)
         return status;
+    if (stream->depth > 0 &&
+        !(event->flags & MR_EVENT_ROOT)) /* a root's path is no child's */
+        mr_reduce_foretell(&reduce->paths, &stream->frames[stream->depth - 1],
+                           frame.path);
+    frame.like = reduce->paths.nodes[frame.path].expected;
+    frame.next = reduce->paths.nodes[frame.path].first;
     stream->frames[stream->depth++] = frame;
     stream->last += !(event->flags & MR_EVENT_UNKNOWN);
     if (event->flags & MR_EVENT_ROOT)
@@ -106,16 +115,6 @@ static enum mr_status open_call(struct mr_reduce *reduce, struct mr_reduce_strea
     if (event->flags & MR_EVENT_UNKNOWN || frame.path == MR_PATH_NONE)
         mr_reduce_break_traces(stream);
     return MR_OK;
-}
-
-static uint64_t min(uint64_t a, uint64_t b)
-{
-    return a < b ? a : b;
-}
-
-static uint64_t max(uint64_t a, uint64_t b)
-{
-    return a > b ? a : b;
 }
 
 /* Counts a call that was timed. */
@@ -131,11 +130,8 @@ static enum mr_status count_timed(struct mr_reduce *reduce, uint32_t path, uint6
     node->ok += !is_failed;
     node->failed += is_failed;
     node->total_sum += total;
-    node->total_min = min(node->total_min, total);
-    node->total_max = max(node->total_max, total);
     node->self_sum += self;
-    node->self_min = min(node->self_min, self);
-    node->self_max = max(node->self_max, self);
+    mr_path_widen(node, total, self);
     node->zeros += total == 0;
     if (total)
         mr_bins_add(&node->bins, &reduce->bins, bin);
@@ -212,14 +208,17 @@ static bool add_child(const struct mr_reduce *reduce, struct mr_reduce_stream *s
                       uint32_t node)
 {
     struct mr_trace *trace = &stream->traces[stream->trace_count - 1];
-    uint32_t first = stream->frames[stream->depth - 1].first_child;
+    struct mr_open_call *frame = &stream->frames[stream->depth - 1];
+    uint32_t first = frame->first_child;
     uint64_t *last =
         stream->child_count > first ? &stream->children[stream->child_count - 1] : NULL;
 
     switch (reduce->config->exactness) {
     case MR_EXACTNESS_FOLDED:
-        if (!last || mr_child_node(*last) != node)
+        if (!last || mr_child_node(*last) != node) {
+            frame->like = mr_nodes_match(&reduce->nodes, frame->like, node);
             return push_child(stream, node);
+        }
         trace->is_folded = true;
         return true;
     case MR_EXACTNESS_EXACT:
@@ -306,6 +305,8 @@ static enum mr_status learn(struct mr_reduce *reduce, struct mr_reduce_stream *s
         get_path(reduce, stream, stream->depth - 1, MR_EVENT_OUTER, frame->site, &path);
     mr_reduce_drop_trace(stream);
     frame->path = path;
+    frame->last = MR_PATH_NONE; /* of the tree that it was the root of */
+    frame->next = MR_PATH_NONE;
     frame->flags = MR_EVENT_OUTER;
     return status;
 }

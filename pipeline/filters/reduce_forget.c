@@ -15,8 +15,12 @@ static void renumber_paths(struct mr_reduce_stream *stream, const uint32_t *map)
 {
     stream->base = map[stream->base];
     stream->outer_base = map[stream->outer_base];
-    for (uint32_t i = 0; i < stream->depth; i++)
+    for (uint32_t i = 0; i < stream->depth; i++) {
         stream->frames[i].path = map[stream->frames[i].path];
+        stream->frames[i].like = MR_LIST_OTHER; /* lists move */
+        stream->frames[i].last = MR_PATH_NONE;
+        stream->frames[i].next = MR_PATH_NONE;
+    }
 }
 
 static bool forget_paths(struct mr_reduce *reduce)
@@ -38,7 +42,7 @@ static bool forget_paths(struct mr_reduce *reduce)
     free(map);
     for (uint32_t i = 1; i < reduce->paths.count; i++) {
         reduce->paths.nodes[i].entry = 0;
-        reduce->paths.nodes[i].last_node = MR_NODE_NONE;
+        reduce->paths.nodes[i].expected = MR_LIST_OTHER;
     }
     reduce->entry_count = 0;
     reduce->paths_kept = reduce->paths.count;

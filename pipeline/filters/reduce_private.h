@@ -37,16 +37,21 @@ enum mr_reduce_sum {
     MR_REDUCE_SUM_HELD, /* goes up and down */
 };
 
-#define MR_REDUCE_SMALL 4096u   /* ns: totals below have their bin in a table */
 #define MR_REDUCE_TRACES_OPEN 2 /* a call tree, and that of a forced root in it */
 
-/* One open call. */
+/*
+ * One open call. The two times do not stand side by side: compilers would load them as one
+ * vector, which waits until both, stored apart, have left the store buffer.
+ */
 struct mr_open_call {
-    uint64_t enter_ns, child_ns;
+    uint64_t enter_ns;
     uint32_t path;
     uint32_t first_child; /* its children on the child stack begin here */
-    uint32_t flags;       /* enum mr_event_flag of its OPEN */
+    uint64_t child_ns;
+    uint32_t like;  /* position of a stored list that its children are like so far */
+    uint32_t flags; /* enum mr_event_flag of its OPEN */
     uint32_t site;
+    uint32_t last, next; /* paths of the child before, and of the likely next one */
 };
 
 /* One open call tree. */
@@ -157,9 +162,9 @@ struct mr_reduce {
     struct mr_id
         told_source; /* the source whose number in this payload is told_source_index */
     uint32_t told_source_index, told_source_payload;
-    uint64_t told_ns;                /* CLOCK_MONOTONIC of the last delta */
-    bool had_open;                   /* the last delta told of open traces */
-    uint16_t small[MR_REDUCE_SMALL]; /* bin of a total */
+    uint64_t told_ns; /* CLOCK_MONOTONIC of the last delta */
+    bool had_open;    /* the last delta told of open traces */
+    struct mr_bin_index bin_index;
 };
 
 static inline bool mr_list_push(struct mr_list *list, uint32_t item)
@@ -181,15 +186,20 @@ static inline bool mr_list_push(struct mr_list *list, uint32_t item)
 static MR_ALWAYS_INLINE uint32_t mr_reduce_bin(const struct mr_reduce *reduce,
                                                uint64_t ns)
 {
-    if (MR_LIKELY(ns < MR_REDUCE_SMALL))
-        return reduce->small[ns];
-    return (uint32_t)(mr_histogram_index5(ns) + 1);
+    return mr_bin_of(&reduce->bin_index, ns);
 }
 
 static MR_ALWAYS_INLINE bool mr_reduce_in_window(const struct mr_reduce *reduce,
                                                  uint64_t ns)
 {
     return ns - reduce->window_start_ns < reduce->window_ns;
+}
+/* A child of `frame` has been opened on `path`. */
+static MR_ALWAYS_INLINE void mr_reduce_foretell(const struct mr_paths *paths,
+                                                struct mr_open_call *frame, uint32_t path)
+{
+    frame->last = path;
+    frame->next = paths->nodes[path].next;
 }
 /* Makes the window of `ns` the current one. */
 void mr_reduce_enter_window(struct mr_reduce *reduce, uint64_t ns);

@@ -52,6 +52,15 @@ void mr_reduce_stop_collecting(struct mr_reduce *reduce, struct mr_reduce_stream
     stream->is_collecting = false;
 }
 
+/* The node of a call whose children are those of its path's last one. */
+static uint32_t known_node(const struct mr_reduce *reduce,
+                           const struct mr_open_call *frame)
+{
+    if (reduce->config->exactness != MR_EXACTNESS_FOLDED)
+        return MR_NODE_NONE;
+    return mr_nodes_matched(&reduce->nodes, frame->like);
+}
+
 enum mr_status mr_reduce_node(struct mr_reduce *reduce, struct mr_reduce_stream *stream,
                               uint32_t *node)
 {
@@ -59,10 +68,15 @@ enum mr_status mr_reduce_node(struct mr_reduce *reduce, struct mr_reduce_stream 
     uint32_t count = stream->child_count - frame->first_child;
     enum mr_status status;
 
-    *node = mr_nodes_intern(&reduce->nodes, frame->site,
-                            stream->children + frame->first_child, count);
+    *node = known_node(reduce, frame);
     if (*node != MR_NODE_NONE)
         return MR_OK;
+    *node = mr_nodes_intern(&reduce->nodes, frame->site,
+                            stream->children + frame->first_child, count);
+    if (*node != MR_NODE_NONE) {
+        reduce->paths.nodes[frame->path].expected = reduce->nodes.items[*node].first;
+        return MR_OK;
+    }
     status = mr_reduce_forget(reduce);
     if (status != MR_OK || !stream->is_collecting)
         return status;
@@ -136,6 +150,18 @@ static bool grow_shapes(struct mr_reduce *reduce)
     return true;
 }
 
+/* The shape of the entry point's last trace, when it is this one. */
+static struct mr_shape *known_shape(const struct mr_reduce *reduce, uint32_t root,
+                                    uint32_t node)
+{
+    uint32_t entry = root == MR_PATH_NONE ? 0 : reduce->paths.nodes[root].entry;
+    uint32_t last = entry ? reduce->entries[entry - 1].last_shape : 0;
+
+    if (last == 0 || reduce->shapes[last - 1].node != node)
+        return NULL;
+    return &reduce->shapes[last - 1];
+}
+
 /* MR_ELIMIT when it is new and the table full. */
 static enum mr_status find_shape(struct mr_reduce *reduce, uint32_t root, uint32_t node,
                                  struct mr_shape **shape)
@@ -175,7 +201,9 @@ static enum mr_status get_shape(struct mr_reduce *reduce, struct mr_reduce_strea
             status = mr_reduce_node(reduce, stream, &node);
         if (status != MR_OK || !stream->is_collecting || node == MR_NODE_NONE)
             return status;
-        status = find_shape(reduce, frame->path, node, shape);
+        *shape = known_shape(reduce, frame->path, node);
+        if (!*shape)
+            status = find_shape(reduce, frame->path, node, shape);
     }
     return status;
 }
@@ -203,9 +231,8 @@ static enum mr_status begin_shape(struct mr_reduce *reduce, struct mr_shape *sha
 
 /* Begins the window and makes room for the bin. */
 static enum mr_status prepare_shape(struct mr_reduce *reduce, struct mr_shape *shape,
-                                    uint64_t ns)
+                                    uint64_t ns, uint32_t bin)
 {
-    uint32_t bin = ns ? mr_reduce_bin(reduce, ns) : 0;
     enum mr_status status = begin_shape(reduce, shape);
 
     if (status != MR_OK || ns == 0 || mr_bins_has(&shape->bins, bin) ||
@@ -225,7 +252,8 @@ static enum mr_status count_shape(struct mr_reduce *reduce, struct mr_shape *sha
                                   const struct mr_event *close)
 {
     bool is_failed = (close->flags & (MR_EVENT_FAILED | MR_EVENT_UNWOUND)) != 0;
-    enum mr_status status = prepare_shape(reduce, shape, ns);
+    uint32_t bin = ns ? mr_reduce_bin(reduce, ns) : 0;
+    enum mr_status status = prepare_shape(reduce, shape, ns, bin);
 
     if (status != MR_OK)
         return status;
@@ -240,12 +268,13 @@ static enum mr_status count_shape(struct mr_reduce *reduce, struct mr_shape *sha
     shape->folded += is_folded;
     shape->zeros += ns == 0;
     if (ns)
-        mr_bins_add(&shape->bins, &reduce->bins, mr_reduce_bin(reduce, ns));
+        mr_bins_add(&shape->bins, &reduce->bins, bin);
     return MR_OK;
 }
 
 static enum mr_status count_entry(struct mr_reduce *reduce, uint32_t path,
-                                  enum mr_coverage coverage, uint64_t calls, uint64_t ns)
+                                  enum mr_coverage coverage, uint64_t calls, uint64_t ns,
+                                  const struct mr_shape *shape)
 {
     struct mr_entry *entry = mr_reduce_entry(reduce, path);
 
@@ -265,6 +294,7 @@ static enum mr_status count_entry(struct mr_reduce *reduce, uint32_t path,
         entry->window = reduce->window;
         entry->stats = (struct mr_entry_stats){{0}, {0}, {0}};
     }
+    entry->last_shape = shape ? (uint32_t)(shape - reduce->shapes) + 1 : 0;
     entry->stats.traces[coverage]++;
     entry->stats.calls[coverage] += calls;
     entry->stats.time_ns[coverage] += ns;
@@ -301,7 +331,7 @@ enum mr_status mr_reduce_end_trace(struct mr_reduce *reduce,
         }
     }
     if (status == MR_OK && path != MR_PATH_NONE)
-        status = count_entry(reduce, path, coverage, calls, ns);
+        status = count_entry(reduce, path, coverage, calls, ns, shape);
     mr_reduce_drop_trace(stream);
     if (stream->trace_count)
         stream->traces[stream->trace_count - 1].elsewhere += calls + trace.elsewhere;

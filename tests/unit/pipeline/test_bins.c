@@ -66,6 +66,49 @@ static void bins_say_what_a_histogram_says(void **state)
     mr_bin_pool_fini(&pool);
 }
 
+static void expect_bin(const struct mr_bin_index *index, uint64_t value)
+{
+    if (value != 0)
+        assert_int_equal(mr_bin_of(index, value), mr_histogram_index5(value) + 1);
+}
+
+static void the_index_agrees_with_the_histogram(void **state)
+{
+    struct mr_test_random random = mr_test_random_new();
+    static struct mr_bin_index index;
+
+    (void)state;
+    mr_bin_index_init(&index);
+    for (uint64_t value = 1; value < 100000; value++)
+        expect_bin(&index, value);
+    for (uint32_t part = 0; part < 64; part++) /* on both sides of each boundary */
+        for (uint32_t shift = 0; shift < 64; shift++) {
+            expect_bin(&index, index.bounds[part] >> shift);
+            expect_bin(&index, (index.bounds[part] >> shift) + 1);
+        }
+    for (int i = 0; i < 1000000; i++)
+        expect_bin(&index, mr_test_random_next(&random) >> i % 64);
+}
+
+static void a_first_run_is_as_wide_as_there_is_room(void **state)
+{
+    struct mr_bin_pool pool;
+    struct mr_bins bins = {0, 0, 0};
+
+    (void)state;
+    mr_bin_pool_init(&pool, 2 * MR_BINS_COUNT);
+    mr_bins_begin(&bins, &pool, MR_BINS_COUNT - 10, 32);
+    assert_true(mr_bins_has(&bins, MR_BINS_COUNT - 1));
+    assert_false(mr_bins_has(&bins, MR_BINS_COUNT));
+    bins = (struct mr_bins){0, 0, 0};
+    mr_bins_begin(&bins, &pool, 0, MR_BINS_COUNT);
+    assert_int_equal(bins.count, MR_BINS_COUNT);
+    bins = (struct mr_bins){0, 0, 0};
+    mr_bins_begin(&bins, &pool, 0, MR_BINS_COUNT); /* is too full now */
+    assert_int_equal(bins.count, 0);
+    mr_bin_pool_fini(&pool);
+}
+
 static void a_full_pool_says_so_and_is_as_good_as_new_after_a_reset(void **state)
 {
     struct mr_bin_pool pool;
@@ -89,6 +132,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(bins_say_what_a_histogram_says),
+        cmocka_unit_test(the_index_agrees_with_the_histogram),
+        cmocka_unit_test(a_first_run_is_as_wide_as_there_is_room),
         cmocka_unit_test(a_full_pool_says_so_and_is_as_good_as_new_after_a_reset),
     };
 

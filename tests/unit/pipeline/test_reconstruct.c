@@ -380,6 +380,93 @@ static void calls_past_the_depth_limit_are_lost_and_the_tree_goes_on(void **stat
                 "+1r +2 B !4:1 !4:1 !4:1 !4:1 -2 -1r +1r -1r .");
 }
 
+#define DEEP 3000
+#define DEEP_EVENTS 40000
+#define DEEP_FUNCTIONS 2000
+
+struct deep {
+    uint32_t stack[DEEP];
+    uint32_t depth;
+    char *expected;
+    size_t size;
+};
+
+static void deep_enter(struct deep *deep, uint32_t function)
+{
+    deep->size += (size_t)sprintf(deep->expected + deep->size, "+%u%s ", function,
+                                  deep->depth ? "" : "r");
+    deep->stack[deep->depth++] = function;
+}
+
+/* What an exit does by the words of reconstruct.h. */
+static void deep_exit(struct deep *deep, uint32_t function)
+{
+    uint32_t at = deep->depth;
+
+    while (at > 0 && deep->stack[at - 1] != function)
+        at--;
+    if (at == 0)
+        deep->size += (size_t)sprintf(deep->expected + deep->size, "#1 ");
+    for (uint32_t depth = deep->depth; at > 0 && depth >= at; depth--) {
+        deep->depth--;
+        deep->size += (size_t)sprintf(deep->expected + deep->size, "-%u%s%s ",
+                                      deep->stack[depth - 1], depth > 1 ? "" : "r",
+                                      depth > at ? "w" : "");
+    }
+}
+
+/* Mostly deeper, in and out at block limits, now and then far back, and many exits of what is not open. */
+static void deep_step(struct deep *deep, struct mr_test_random *random,
+                      struct test_lane *lane, uint64_t ns)
+{
+    uint32_t function = 1 + (uint32_t)mr_test_random_below(random, DEEP_FUNCTIONS);
+    uint64_t dice = mr_test_random_below(random, 100);
+
+    if (deep->depth == 0 || (dice < 60 && deep->depth < DEEP)) {
+        deep_enter(deep, function);
+        test_lane_enter(lane, 1, function, ns);
+        return;
+    }
+    if (dice < 85) /* the innermost, or sometimes any */
+        function = deep->stack[mr_test_random_below(random, 1000) ? deep->depth - 1
+                                                                  : deep->depth / 2];
+    else /* most likely open only once the stack is full of them */
+        function += DEEP_FUNCTIONS * (uint32_t)(mr_test_random_below(random, 100) > 0);
+    deep_exit(deep, function);
+    test_lane_exit(lane, 1, function, ns);
+}
+
+static void exits_out_of_order_on_a_deep_stack_find_what_a_search_finds(void **state)
+{
+    struct mr_test_random random = mr_test_random_new();
+    struct mr_reconstruct_config config = {.depth_max = 65536, .learns_nothing = true};
+    struct test_options options = {.stages = 2, .reconstruct = &config};
+    struct deep *deep = calloc(1, sizeof(*deep));
+    struct test_lane lane;
+    char *actual;
+
+    (void)state;
+    assert_non_null(deep);
+    deep->expected = calloc(1, 1 << 20);
+    assert_non_null(deep->expected);
+    test_lane_init(&lane, &options);
+    for (uint32_t i = 0; i < DEEP_EVENTS; i++)
+        deep_step(deep, &random, &lane, i);
+    while (deep->depth > 0) {
+        test_lane_exit(&lane, 1, deep->stack[deep->depth - 1], DEEP_EVENTS);
+        deep_exit(deep, deep->stack[deep->depth - 1]);
+    }
+    test_lane_send(&lane, 1, 0);
+    test_lane_end(&lane);
+    actual = text_of(&lane);
+    strcat(deep->expected, ".");
+    assert_string_equal(actual, deep->expected);
+    free(actual);
+    free(deep->expected);
+    free(deep);
+    test_lane_fini(&lane);
+}
+
 static void recursion_of_10_million_is_bounded(void **state)
 {
     struct test_options options = {.stages = 2};
@@ -475,6 +562,7 @@ int main(void)
         cmocka_unit_test(options_force_roots_inside_other_trees),
         cmocka_unit_test(named_sites_may_be_roots_and_outer_frames_by_attribute),
         cmocka_unit_test(calls_past_the_depth_limit_are_lost_and_the_tree_goes_on),
+        cmocka_unit_test(exits_out_of_order_on_a_deep_stack_find_what_a_search_finds),
         cmocka_unit_test(recursion_of_10_million_is_bounded),
         cmocka_unit_test(a_loss_with_absurd_pushes_is_bounded),
         cmocka_unit_test(a_batch_that_only_gets_longer_comes_out_in_several),

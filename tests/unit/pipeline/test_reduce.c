@@ -247,6 +247,31 @@ static void a_learned_outer_frame_is_no_trace(void **state)
     test_lane_fini(&lane);
 }
 
+/* What was foretold below the root that it was is not below the outer frame that it is. */
+static void what_a_learned_outer_frame_calls_is_a_root(void **state)
+{
+    struct test_lane lane;
+    struct result result = {.text = {0}};
+
+    (void)state;
+    test_lane_init(&lane, NULL);
+    test_lane_enter(&lane, 1, 1, 0);
+    for (uint32_t i = 0; i < 70; i++) {
+        test_lane_enter(&lane, 1, 2, (i + 1) * MR_SECOND_NS);
+        test_lane_enter(&lane, 1, 3, (i + 1) * MR_SECOND_NS);
+        test_lane_exit(&lane, 1, 3, (i + 1) * MR_SECOND_NS);
+        test_lane_exit(&lane, 1, 2, (i + 1) * MR_SECOND_NS);
+    }
+    test_lane_exit(&lane, 1, 1, 71 * MR_SECOND_NS);
+    test_lane_send(&lane, 1, 0);
+    test_lane_end(&lane);
+    test_model(&lane, &result.text);
+    assert_int_equal(test_text_count(&result.text, "path f1/f2/f3 "), 64);
+    assert_int_equal(test_text_count(&result.text, "path f2/f3 "), 6);
+    done(&result);
+    test_lane_fini(&lane);
+}
+
 static const char *name_of(void *context, const struct mr_site *site)
 {
     (void)context;
@@ -271,6 +296,62 @@ static void a_forced_root_is_a_trace_of_its_own_in_another(void **state)
     expect(&result, "shape f3 @0 f3{f2} = ", "1 0 2 0 6 6 time=4,4,4 hist=0;5;63;1");
     expect(&result, "entry f1 @0 = ", "0,0,0 1,3,7 0,0,0 0,0,0");
     done(&result);
+}
+
+/* What followed f3 below f1 is not foretold below f5. */
+static void what_follows_a_forced_root_depends_on_its_caller(void **state)
+{
+    static const char *const globs[] = {"three"};
+    struct mr_reconstruct_config reconstruct = {
+        .depth_max = 100,
+        .learns_nothing = true,
+        .outer = {.root_globs = globs, .root_glob_count = 1, .resolve = name_of}};
+    struct test_options options = {.reconstruct = &reconstruct};
+    struct result result;
+
+    (void)state;
+    run_with(&options, 0,
+             "+1 +3 -3 +2 -2 -1 +1 +3 -3 +2 -2 -1 +5 +3 -3 +2 -2 -5 +5 +3 -3 +2 -2 -5",
+             &result);
+    expect(&result, "path f1/f2 @0 = ", "2 0 0 self=0,0,0 total=0,0,0 hist=2");
+    expect(&result, "path f5/f2 @0 = ", "2 0 0 self=0,0,0 total=0,0,0 hist=2");
+    expect(&result, "path f3 @0 = ", "4 0 0 self=0,0,0 total=0,0,0 hist=4");
+    done(&result);
+}
+
+static void call_f1(struct test_lane *lane, uint64_t ns)
+{
+    test_lane_enter(lane, 1, 1, lane->streams[1].time);
+    test_lane_exit(lane, 1, 1, lane->streams[1].time + ns);
+}
+
+/* On both sides of what a path's first cache line can tell of the extremes. */
+static void the_longest_and_the_shortest_may_be_any_time(void **state)
+{
+    static const uint64_t ns[] = {UINT32_MAX, UINT32_MAX - UINT64_C(1), UINT32_MAX,
+                                  5000000000, 4999999999};
+    struct mr_reduce_config reduce = MR_REDUCE_CONFIG_DEFAULT;
+    struct test_options options = {.reduce = &reduce};
+    struct result result = {.text = {0}};
+    struct test_lane lane;
+
+    (void)state;
+    reduce.window_s = 1000;
+    test_lane_init(&lane, &options);
+    test_lane_enter(&lane, 1, 2, 0);
+    for (uint32_t i = 0; i < 5; i++)
+        call_f1(&lane, ns[i]);
+    test_lane_exit(&lane, 1, 2, lane.streams[1].time);
+    test_lane_send(&lane, 1, 0);
+    test_lane_end(&lane);
+    test_model(&lane, &result.text);
+    assert_int_equal(test_text_count(&result.text,
+                                     "path f2/f1 @0 = 5 0 0 "
+                                     "self=22884901883,4294967294,5000000000 "
+                                     "total=22884901883,4294967294,5000000000 "),
+                     1);
+    done(&result);
+    test_lane_fini(&lane);
 }
 
 static void the_window_is_the_second_in_which_a_call_ended(void **state)
@@ -508,7 +589,10 @@ int main(void)
         cmocka_unit_test(a_call_entered_in_a_loss_is_counted_where_its_exit_says),
         cmocka_unit_test(outer_frames_have_paths_and_no_shapes),
         cmocka_unit_test(a_learned_outer_frame_is_no_trace),
+        cmocka_unit_test(what_a_learned_outer_frame_calls_is_a_root),
         cmocka_unit_test(a_forced_root_is_a_trace_of_its_own_in_another),
+        cmocka_unit_test(what_follows_a_forced_root_depends_on_its_caller),
+        cmocka_unit_test(the_longest_and_the_shortest_may_be_any_time),
         cmocka_unit_test(the_window_is_the_second_in_which_a_call_ended),
         cmocka_unit_test(windows_may_be_wider),
         cmocka_unit_test(a_trace_of_too_many_children_is_in_the_paths_only),

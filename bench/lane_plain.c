@@ -1,0 +1,188 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "bench/lane_plain.h"
+
+#include <stdlib.h>
+
+#include "base/compiler.h"
+
+#define NODES_MAX (1u << 16)
+#define SLOTS (4 * NODES_MAX)
+#define SHAPE_SLOTS (1u << 22)
+#define DEPTH_MAX 4096
+#define PARTS 8
+#define BINS (64 * PARTS)
+#define SITE_MASK 0x3fffffffu
+#define CHECK(condition) ((condition) ? (void)0 : abort())
+
+struct node {
+    uint32_t site, parent, last_child, spare;
+    uint64_t count, sum, self, min, max;
+    uint32_t *bins;
+};
+
+struct frame {
+    uint64_t start, child, hash, last;
+    uint32_t node, site;
+};
+
+struct lane_plain {
+    struct node *nodes;
+    uint32_t node_count;
+    uint32_t *slots;
+    uint64_t *shapes; /* hashes, 0: free */
+    uint64_t shape_count, mismatches;
+    uint32_t *bins;
+    uint64_t time;
+    uint32_t depth;
+    struct frame frames[DEPTH_MAX];
+};
+
+struct lane_plain *lane_plain_new(void)
+{
+    struct lane_plain *plain = calloc(1, sizeof(*plain));
+
+    CHECK(plain);
+    plain->nodes = aligned_alloc(MR_CACHE_LINE, NODES_MAX * sizeof(*plain->nodes));
+    plain->slots = calloc(SLOTS, sizeof(*plain->slots));
+    plain->shapes = calloc(SHAPE_SLOTS, sizeof(*plain->shapes));
+    plain->bins = calloc((size_t)NODES_MAX * BINS, sizeof(*plain->bins));
+    CHECK(plain->nodes && plain->slots && plain->shapes && plain->bins);
+    plain->nodes[0] = (struct node){.site = UINT32_MAX};
+    plain->node_count = 1;
+    plain->frames[0] = (struct frame){.site = UINT32_MAX};
+    return plain;
+}
+
+void lane_plain_free(struct lane_plain *plain)
+{
+    free(plain->nodes);
+    free(plain->slots);
+    free(plain->shapes);
+    free(plain->bins);
+    free(plain);
+}
+
+static MR_NOINLINE uint32_t find_child(struct lane_plain *plain, uint32_t parent,
+                                       uint32_t site)
+{
+    uint64_t key = ((uint64_t)parent << 32 | site) * UINT64_C(0x9e3779b97f4a7c15);
+    uint32_t at = (uint32_t)(key >> 40) % SLOTS, number;
+
+    while ((number = plain->slots[at]) != 0 &&
+           (plain->nodes[number].parent != parent || plain->nodes[number].site != site))
+        at = (at + 1) % SLOTS;
+    if (number == 0) {
+        number = plain->node_count++;
+        CHECK(number < NODES_MAX);
+        plain->slots[at] = number;
+        plain->nodes[number] = (struct node){.site = site,
+                                             .parent = parent,
+                                             .min = UINT64_MAX,
+                                             .bins = plain->bins + (size_t)number * BINS};
+    }
+    plain->nodes[parent].last_child = number;
+    return number;
+}
+
+static void count_shape(struct lane_plain *plain, uint64_t hash)
+{
+    uint64_t at = hash >> 32;
+
+    while (plain->shapes[at % SHAPE_SLOTS] != 0 &&
+           plain->shapes[at % SHAPE_SLOTS] != hash)
+        at++;
+    if (plain->shapes[at % SHAPE_SLOTS] == hash)
+        return;
+    plain->shapes[at % SHAPE_SLOTS] = hash;
+    plain->shape_count++;
+    CHECK(plain->shape_count < SHAPE_SLOTS / 2);
+}
+
+static uint64_t mix(uint64_t value)
+{
+    value *= UINT64_C(0xff51afd7ed558ccd);
+    return value ^ value >> 32;
+}
+
+static uint32_t bin_of(uint64_t value)
+{
+    uint32_t top;
+
+    if (value < PARTS)
+        return (uint32_t)value;
+    top = 63 - (uint32_t)MR_LEADING_ZEROS64(value);
+    return (top - 2) * PARTS + (uint32_t)(value >> (top - 3) & (PARTS - 1));
+}
+
+static void count_call(struct node *node, uint64_t total, uint64_t self)
+{
+    node->count++;
+    node->sum += total;
+    node->self += self;
+    node->min = total < node->min ? total : node->min;
+    node->max = total > node->max ? total : node->max;
+    node->bins[bin_of(total)]++;
+}
+
+/* A run of equal children is one. */
+static void fold(struct frame *parent, uint64_t hash)
+{
+    if (hash == parent->last)
+        return;
+    parent->last = hash;
+    parent->hash = mix(parent->hash ^ hash);
+}
+
+void lane_plain_run(struct lane_plain *plain, const uint64_t *words, uint64_t count)
+{
+    struct frame *top = &plain->frames[plain->depth];
+    uint64_t time = plain->time;
+
+    for (uint64_t i = 0; i < count; i++) {
+        uint64_t word = words[i];
+        uint32_t site = (uint32_t)(word >> 32) & SITE_MASK;
+
+        time += (uint32_t)word - (uint32_t)time;
+        if ((word >> 62 & 1) == 0) {
+            uint32_t node = plain->nodes[top->node].last_child;
+
+            if (MR_UNLIKELY(plain->nodes[node].site != site))
+                node = find_child(plain, top->node, site);
+            CHECK(++top < plain->frames + DEPTH_MAX);
+            *top = (struct frame){time, 0, site, 0, node, site};
+            continue;
+        }
+        if (MR_UNLIKELY(top->site != site)) {
+            plain->mismatches++;
+            continue;
+        }
+        count_call(&plain->nodes[top->node], time - top->start,
+                   time - top->start - top->child);
+        top[-1].child += time - top->start;
+        if (--top != plain->frames)
+            fold(top, mix(top[1].hash));
+        else
+            count_shape(plain, mix(top[1].hash) | 1);
+    }
+    plain->depth = (uint32_t)(top - plain->frames);
+    plain->time = time;
+}
+
+uint64_t lane_plain_calls(const struct lane_plain *plain)
+{
+    uint64_t calls = 0;
+
+    for (uint32_t i = 1; i < plain->node_count; i++)
+        calls += plain->nodes[i].count;
+    return calls;
+}
+
+uint32_t lane_plain_paths(const struct lane_plain *plain)
+{
+    return plain->node_count - 1;
+}
+
+uint64_t lane_plain_shapes(const struct lane_plain *plain)
+{
+    return plain->shape_count;
+}
