@@ -37,8 +37,12 @@
 #define MR_COLD __attribute__((cold))
 #define MR_WEAK __attribute__((weak))
 #define MR_FALLTHROUGH __attribute__((fallthrough))
-#define MR_CONSTRUCTOR __attribute__((constructor))
-#define MR_DESTRUCTOR __attribute__((destructor))
+/*
+ * Before and after main(); before the first and after the last of the program's own, where
+ * both are linked into one file. 101 is the first number that is not the system's.
+ */
+#define MR_CONSTRUCTOR __attribute__((constructor(101)))
+#define MR_DESTRUCTOR __attribute__((destructor(101)))
 /*
  * Thread-local storage reached without a call to the loader; for the probe's per-thread
  * state.

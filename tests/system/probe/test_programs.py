@@ -461,7 +461,11 @@ def test_static_library():
         return "skipped"
     with tempfile.TemporaryDirectory() as folder:
         source, program = pathlib.Path(folder) / "p.c", pathlib.Path(folder) / "p"
-        source.write_text("#include <millrace/probe.h>\nint main(void) { { MR_SPAN(\"s\"); } return mr_probe_flush(5000); }\n")
+        source.write_text("""#include <millrace/probe.h>
+__attribute__((constructor)) static void before(void) { }
+__attribute__((destructor)) static void after(void) { }
+int main(void) { { MR_SPAN("s"); } return mr_probe_flush(5000); }
+""")
         include = subprocess.run(["pkg-config", "--cflags", "millrace"], capture_output=True, text=True, check=True,
                                  env={**os.environ, "PKG_CONFIG_PATH": str(BUILD / "lib/pkgconfig")}).stdout.split()
         for flags in ([], ["-static"]):
@@ -470,7 +474,7 @@ def test_static_library():
             check(built.returncode == 0, built.stderr)
             with Sink() as sink:
                 run([program], sink.endpoint)
-                check(sink.finish()[0]["events"] == 4, sink.account)
+                check(sink.finish()[0]["events"] == 8, sink.account)
     return None
 
 
