@@ -67,6 +67,27 @@ def run(chain, master, workers, endpoint):
     check_all(master.store, own)
 
 
+def run_alone(chain, master):
+    """One worker, and no other to go to: the probe keeps what it has until there is one again."""
+    worker = chain.worker(master.endpoint, "--drain-timeout", f"{DRAIN_S}s")
+    program = lib.Program(chain, worker.endpoint)
+    try:
+        lib.wait_growth(master.store, "leaf", lib.BATCHES)
+        stop_in_mid_run(chain, worker)
+        time.sleep(1)
+        worker = chain.worker(master.endpoint, listen=worker.ready["listen"])
+        for phase in range(1, lib.PHASES + 1):
+            program.wait_mark(phase)
+            program.go_on()
+        own = program.own_counts()
+    finally:
+        program.end()
+    chain.stop(worker)
+    check_sources(master)
+    chain.stop(master)
+    check_all(master.store, own)
+
+
 def start_balancer(chain, workers):
     """HAProxy with one address for both, set up as docs/OPERATIONS.md says."""
     with socket.socket() as free:
@@ -93,6 +114,9 @@ listen workers
 
 
 def test():
+    print("--- alone")
+    with system.System() as chain:
+        run_alone(chain, chain.master())
     for is_balanced in [False, True]:
         balancer = None
         if is_balanced and not shutil.which("haproxy"):
