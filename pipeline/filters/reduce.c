@@ -215,6 +215,61 @@ static MR_ALWAYS_INLINE bool close_fast(struct mr_reduce *reduce, struct hot *ho
     return true;
 }
 
+/* The shape of the trace that ends, when it is its entry point's last one and ready to count. */
+static struct mr_shape *ready_shape(const struct mr_reduce *reduce,
+                                    const struct mr_reduce_stream *stream, uint32_t bin)
+{
+    const struct mr_open_call *frame = &stream->frames[stream->depth - 1];
+    const struct mr_path *path = &reduce->paths.nodes[frame->path];
+    const struct mr_entry *entry;
+    struct mr_shape *shape;
+
+    if (!path->entry || path->window != reduce->window || !mr_bins_has(&path->bins, bin))
+        return NULL;
+    entry = &reduce->entries[path->entry - 1];
+    if (!entry->last_shape || entry->window != reduce->window)
+        return NULL;
+    shape = &reduce->shapes[entry->last_shape - 1];
+    if (shape->window != reduce->window || !mr_bins_has(&shape->bins, bin) ||
+        mr_nodes_matched(&reduce->nodes, frame->like) != shape->node)
+        return NULL;
+    return shape;
+}
+
+/* The root of the only open tree ends, which is like the one before. False, with nothing changed: for the slow path. */
+static bool close_root(struct mr_reduce *reduce, struct mr_reduce_stream *stream,
+                       const struct mr_event *event)
+{
+    struct mr_open_call *frame = &stream->frames[stream->depth - 1];
+    struct mr_trace *trace = &stream->traces[0];
+    struct mr_ended ended = {.is_folded = trace->is_folded};
+    struct mr_path *path = &reduce->paths.nodes[frame->path];
+    struct mr_shape *shape;
+
+    if (event->kind != MR_EVENT_CLOSE || event->flags != MR_EVENT_ROOT ||
+        stream->trace_count != 1 || !stream->is_collecting ||
+        event->ns == frame->enter_ns || !mr_reduce_in_window(reduce, event->ns))
+        return false;
+    ended.ns = event->ns - frame->enter_ns;
+    ended.bin = mr_reduce_bin(reduce, ended.ns);
+    shape = ready_shape(reduce, stream, ended.bin);
+    if (!shape)
+        return false;
+    stream->last++;
+    stream->reduced += 2;
+    ended.calls = ++stream->closed - trace->closed - trace->elsewhere;
+    count_fast(reduce, path, ended.ns, ended.ns - frame->child_ns, ended.bin);
+    mr_reduce_add_shape(reduce, shape, &ended, event);
+    mr_reduce_add_entry(reduce, &reduce->entries[path->entry - 1], shape,
+                        ended.is_folded ? MR_COVERAGE_FOLDED : MR_COVERAGE_WHOLE,
+                        ended.calls, ended.ns);
+    if (stream->depth > 1)
+        frame[-1].child_ns += ended.ns;
+    stream->depth--;
+    mr_reduce_drop_trace(stream);
+    return true;
+}
+
 /* How far child lists may reach before the slow path grows them or gives the shape up. */
 static uint32_t child_limit(const struct mr_reduce *reduce,
                             const struct mr_reduce_stream *stream)
@@ -361,7 +416,11 @@ static enum mr_status take_events(struct mr_reduce *reduce, const struct mr_batc
     while (status == MR_OK && at < batch->event_count) {
         if (stream->depth && (is_folded || !stream->is_collecting))
             at += run(reduce, stream, batch->events + at, batch->event_count - at);
-        if (at < batch->event_count)
+        if (at == batch->event_count)
+            break;
+        if (is_folded && stream->depth && close_root(reduce, stream, &batch->events[at]))
+            at++;
+        else
             status = mr_reduce_step(reduce, stream, &batch->events[at++]);
     }
     if (status == MR_OK && batch->event_count &&

@@ -219,6 +219,46 @@ enum mr_status mr_reduce_prepare(struct mr_reduce *reduce, uint32_t path, uint32
 enum mr_status mr_reduce_collect(struct mr_reduce *reduce,
                                  struct mr_reduce_stream *stream);
 
+/* A whole trace that has ended. */
+struct mr_ended {
+    uint64_t ns, calls;
+    uint32_t bin; /* of ns, if that is not 0 */
+    bool is_folded;
+};
+
+/* Counts a trace in a shape and an entry point that are ready for its window and bin. */
+static inline void mr_reduce_add_shape(struct mr_reduce *reduce, struct mr_shape *shape,
+                                       const struct mr_ended *ended,
+                                       const struct mr_event *close)
+{
+    bool is_failed = (close->flags & (MR_EVENT_FAILED | MR_EVENT_UNWOUND)) != 0;
+    bool is_first = shape->ok + shape->failed == 0;
+
+    mr_times_add(&shape->time, ended->ns, is_first);
+    if (is_first || close->ns < shape->first_ns)
+        shape->first_ns = close->ns;
+    if (close->ns > shape->last_ns)
+        shape->last_ns = close->ns;
+    shape->ok += !is_failed;
+    shape->failed += is_failed;
+    shape->calls += ended->calls;
+    shape->folded += ended->is_folded;
+    shape->zeros += ended->ns == 0;
+    if (ended->ns)
+        mr_bins_add(&shape->bins, &reduce->bins, ended->bin);
+}
+static inline void mr_reduce_add_entry(const struct mr_reduce *reduce,
+                                       struct mr_entry *entry,
+                                       const struct mr_shape *shape,
+                                       enum mr_coverage coverage, uint64_t calls,
+                                       uint64_t ns)
+{
+    entry->last_shape = shape ? (uint32_t)(shape - reduce->shapes) + 1 : 0;
+    entry->stats.traces[coverage]++;
+    entry->stats.calls[coverage] += calls;
+    entry->stats.time_ns[coverage] += ns;
+}
+
 /* reduce_trace.c */
 /* The innermost call, a root, has been counted on `path`: counts its trace. The call stays on the stack. */
 enum mr_status mr_reduce_end_trace(struct mr_reduce *reduce,

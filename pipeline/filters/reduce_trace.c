@@ -251,24 +251,13 @@ static enum mr_status count_shape(struct mr_reduce *reduce, struct mr_shape *sha
                                   uint64_t ns, uint64_t calls, bool is_folded,
                                   const struct mr_event *close)
 {
-    bool is_failed = (close->flags & (MR_EVENT_FAILED | MR_EVENT_UNWOUND)) != 0;
     uint32_t bin = ns ? mr_reduce_bin(reduce, ns) : 0;
     enum mr_status status = prepare_shape(reduce, shape, ns, bin);
 
     if (status != MR_OK)
         return status;
-    mr_times_add(&shape->time, ns, shape->ok + shape->failed == 0);
-    if (shape->ok + shape->failed == 0 || close->ns < shape->first_ns)
-        shape->first_ns = close->ns;
-    if (close->ns > shape->last_ns)
-        shape->last_ns = close->ns;
-    shape->ok += !is_failed;
-    shape->failed += is_failed;
-    shape->calls += calls;
-    shape->folded += is_folded;
-    shape->zeros += ns == 0;
-    if (ns)
-        mr_bins_add(&shape->bins, &reduce->bins, bin);
+    mr_reduce_add_shape(reduce, shape, &(struct mr_ended){ns, calls, bin, is_folded},
+                        close);
     return MR_OK;
 }
 
@@ -294,10 +283,7 @@ static enum mr_status count_entry(struct mr_reduce *reduce, uint32_t path,
         entry->window = reduce->window;
         entry->stats = (struct mr_entry_stats){{0}, {0}, {0}};
     }
-    entry->last_shape = shape ? (uint32_t)(shape - reduce->shapes) + 1 : 0;
-    entry->stats.traces[coverage]++;
-    entry->stats.calls[coverage] += calls;
-    entry->stats.time_ns[coverage] += ns;
+    mr_reduce_add_entry(reduce, entry, shape, coverage, calls, ns);
     return MR_OK;
 }
 
