@@ -72,9 +72,38 @@ def run(levels):
         lib.check_entries(master.store)
 
 
+def run_new_store():
+    """The master begins anew with an empty store: the worker below tells it all names once more."""
+    print("--- new store")
+    with system.System() as chain:
+        master = chain.master()
+        worker = chain.worker(master.endpoint)
+        program = lib.Program(chain, worker.endpoint)
+        try:
+            lib.wait_growth(master.store, "leaf", lib.BATCHES)
+            master.process.kill()
+            master.process.wait()
+            master = chain.master(store=chain.folder / "other", listen=master.ready["listen"], http=master.ready["http"])
+            for phase in range(1, lib.PHASES + 1):
+                program.wait_mark(phase)
+                program.go_on()
+            own = program.own_counts()
+        finally:
+            program.end()
+        chain.stop(worker)
+        chain.stop(master)
+        found = lib.calls(master.store)
+        print(f"the program's own counts {own}\nthe new store's          {found}")
+        check_names(master.store)
+        more = {name: count for name, count in found.items() if count > own[name]}
+        check(not more and found["leaf"] < own["leaf"], f"more calls than the program made, or all of them: {more}")
+        check(lib.report(master.store)["entries"][0]["app"] == "counter", "the application has no name")
+
+
 def test():
     run(levels=1)
     run(levels=2)
+    run_new_store()
 
 
 if __name__ == "__main__":
