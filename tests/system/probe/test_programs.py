@@ -187,7 +187,9 @@ def test_handlers_that_jump():
 
 
 def test_fork():
-    if "thread" in SANITIZED:  # its runtime refuses threads in a forked child
+    # ThreadSanitizer's runtime refuses threads in a forked child; AddressSanitizer's leaves a lock of its allocator locked
+    # there if another thread, such as ours at its start, was allocating.
+    if SANITIZED:
         return "skipped"
     _, accounts, output = trace("fork", 5, 1000, sources=6)
     check(sorted(a["events"] for a in accounts) == [2000] * 5 + [4002], output)
@@ -294,11 +296,11 @@ def test_no_receiver_is_not_waited_for():
         check(line and process.stderr.count("\n") == 1, process.stderr)
         check(int(line[1]) + int(line[2]) == 8000002, f"{policy}: not all are counted: {process.stderr}")
         check("=1000ms" in process.stderr, process.stderr)
-    # Nor does each thread wait for a ring that nobody empties: that would be half an hour.
-    process = run([SUBJECT, "threads", 1000, 5000], "tcp://127.0.0.1:1", flush_ms=0, POLICY="block", MEMORY="32KiB",
+    # Nor does each thread wait for a ring that nobody empties: that would be five minutes.
+    process = run([SUBJECT, "threads", 300, 10000], "tcp://127.0.0.1:1", flush_ms=0, POLICY="block", MEMORY="32KiB",
                   RING_SIZE="4KiB", BLOCK_TIMEOUT="1s")
     line = re.search(r": (\d+) events of .*; (\d+) more were dropped", process.stderr)
-    check(line and int(line[1]) + int(line[2]) == 10002002, process.stderr)
+    check(line and int(line[1]) + int(line[2]) == 6000602, process.stderr)
     process = run([SUBJECT, "calls", 10], "tcp://no-such-host.invalid:1", flush_ms=0)
     check("22 events" in process.stderr and "not resolved" in process.stderr, process.stderr)
 
