@@ -6,11 +6,11 @@
 #include "base/compiler.h"
 
 #define NODES_MAX (1u << 16)
-#define SLOTS (4 * NODES_MAX)
+#define SLOTS ((size_t)4 * NODES_MAX)
 #define SHAPE_SLOTS (1u << 22)
 #define DEPTH_MAX 4096
 #define PARTS 8
-#define BINS (64 * PARTS)
+#define BINS ((size_t)64 * PARTS)
 #define SITE_MASK 0x3fffffffu
 #define CHECK(condition) ((condition) ? (void)0 : abort())
 
@@ -45,7 +45,7 @@ struct lane_plain *lane_plain_new(void)
     plain->nodes = aligned_alloc(MR_CACHE_LINE, NODES_MAX * sizeof(*plain->nodes));
     plain->slots = calloc(SLOTS, sizeof(*plain->slots));
     plain->shapes = calloc(SHAPE_SLOTS, sizeof(*plain->shapes));
-    plain->bins = calloc((size_t)NODES_MAX * BINS, sizeof(*plain->bins));
+    plain->bins = calloc(NODES_MAX * BINS, sizeof(*plain->bins));
     CHECK(plain->nodes && plain->slots && plain->shapes && plain->bins);
     plain->nodes[0] = (struct node){.site = UINT32_MAX};
     plain->node_count = 1;
@@ -78,7 +78,7 @@ static MR_NOINLINE uint32_t find_child(struct lane_plain *plain, uint32_t parent
         plain->nodes[number] = (struct node){.site = site,
                                              .parent = parent,
                                              .min = UINT64_MAX,
-                                             .bins = plain->bins + (size_t)number * BINS};
+                                             .bins = plain->bins + number * BINS};
     }
     plain->nodes[parent].last_child = number;
     return number;

@@ -210,6 +210,7 @@ void lane_stream_make(enum lane_case which, uint64_t events, struct lane_stream 
     make_words(which, events, &maker);
     *stream = (struct lane_stream){.events = maker.count, .loop_ticks = maker.ticks};
     stream->frame_count = (uint32_t)((maker.count + FRAME_WORDS - 1) / FRAME_WORDS);
+    CHECK(stream->frame_count > 0);
     stream->bytes = malloc(stream->frame_count * FRAME_BYTES);
     stream->frames = malloc(stream->frame_count * sizeof(*stream->frames));
     CHECK(stream->bytes && stream->frames);

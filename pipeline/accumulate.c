@@ -164,6 +164,28 @@ void mr_accumulator_reset(struct mr_accumulator *acc)
     acc->order_count = acc->order_next = 0;
 }
 
+void mr_accumulator_release(struct mr_accumulator *acc)
+{
+    MR_ASSERT(mr_accumulator_is_empty(acc));
+    MR_ASSERT(!acc->is_open);
+    free_histograms(acc);
+    for (int kind = 0; kind < MR_ACC_SET_COUNT; kind++) {
+        mr_acc_set_fini(&acc->sets[kind]);
+        (void)mr_acc_set_init(&acc->sets[kind], item_sizes[kind], set_limit(acc, kind));
+    }
+    for (int kind = 0; kind < MR_ACC_PATH_ROW; kind++) {
+        free(acc->locals[kind].items);
+        acc->locals[kind] = (struct mr_acc_locals){0};
+    }
+    free(acc->chain);
+    acc->chain = NULL;
+    acc->chain_capacity = 0;
+    free(acc->order);
+    acc->order = NULL;
+    acc->order_count = acc->order_next = acc->order_capacity = 0;
+    acc->spare_resets = 0;
+}
+
 void mr_accumulator_forget_open(struct mr_accumulator *acc)
 {
     mr_acc_set_clear(&acc->sets[MR_ACC_OPEN]);

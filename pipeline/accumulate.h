@@ -94,6 +94,8 @@ enum mr_status mr_accumulator_write(struct mr_accumulator *accumulator, uint32_t
 
 /* Forgets the state, keeps memory for the next one. An open payload goes on. */
 void mr_accumulator_reset(struct mr_accumulator *accumulator);
+/* Gives the memory back that reset keeps. The state is empty and no payload is open. */
+void mr_accumulator_release(struct mr_accumulator *accumulator);
 /*
  * Forgets the open traces alone. They are a gauge that every delta tells anew: who keeps
  * a state for longer than its senders' period forgets the last round's before it takes

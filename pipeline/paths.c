@@ -7,7 +7,8 @@
 
 #include "base/assert.h"
 
-static_assert(sizeof(struct mr_path) == 2 * MR_CACHE_LINE, "two lines, see paths.h");
+static_assert(sizeof(struct mr_path) == (size_t)2 * MR_CACHE_LINE,
+              "two lines, see paths.h");
 
 #define CAPACITY_FIRST 1024u
 #define BLOCK 16u /* of bins */

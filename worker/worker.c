@@ -40,7 +40,9 @@ struct worker {
     char lane_names[MR_WORKER_LANES_MAX][16];
     struct mr_id incarnation;
     int epoll_fd, signal_fd;
-    uint64_t stop_at_ns; /* 0: not stopping */
+    uint64_t events_seen; /* by the lanes, a second ago */
+    bool is_trimmed;      /* since they stood still */
+    uint64_t stop_at_ns;  /* 0: not stopping */
 };
 
 /* By hash, so that a sender who returns meets the lane that has its state. */
@@ -200,6 +202,33 @@ static void write_stats(struct worker *worker, uint64_t now_ns)
         (void)mr_log_limited(&limit, MR_LOG_WARN, "--stats-file: %s", error.text);
 }
 
+static uint64_t events_of_lanes(const struct worker *worker)
+{
+    uint64_t events = 0;
+
+    for (uint32_t i = 0; i < worker->lane_count; i++) {
+        struct mr_filter_stats stats[MR_GRAPH_NODES_MAX];
+        uint32_t count = mr_graph_stats(mr_worker_graphs_lane(worker->graphs, i), stats,
+                                        MR_GRAPH_NODES_MAX);
+
+        for (uint32_t filter = 0; filter < count; filter++)
+            events += stats[filter].events_in;
+    }
+    return events;
+}
+
+/* Once in every quiet time: what the allocator keeps of the last burst goes back to the system. */
+static void trim_when_quiet(struct worker *worker)
+{
+    uint64_t events = events_of_lanes(worker);
+
+    if (events != worker->events_seen)
+        worker->is_trimmed = false;
+    else if (!worker->is_trimmed)
+        worker->is_trimmed = malloc_trim(0) >= 0;
+    worker->events_seen = events;
+}
+
 /* Until a signal, or until the analysis fails. */
 static enum mr_status serve(struct worker *worker, struct mr_error *error)
 {
@@ -215,6 +244,7 @@ static enum mr_status serve(struct worker *worker, struct mr_error *error)
             on_event(worker, &events[i], now_ns);
         mr_greeter_tick(&worker->greeter, now_ns);
         if (now_ns >= next_stats_ns) {
+            trim_when_quiet(worker);
             write_stats(worker, now_ns);
             next_stats_ns = now_ns + MR_SECOND_NS;
         }

@@ -21,7 +21,7 @@
 #define POLL_WAIT_NS (10 * MR_MILLISECOND_NS)
 #define BYE_WAIT_NS MR_SECOND_NS
 /* Of the outbox, this much stays in memory once it is empty; what a burst took beyond it goes back. */
-#define OUTBOX_KEEP_BYTES ((size_t)4 << 20)
+#define OUTBOX_KEEP_BYTES ((size_t)256 << 10)
 
 enum counter {
     COUNTER_SENT,

@@ -9,12 +9,16 @@
 #include "base/clock.h"
 #include "pipeline/dict_batch.h"
 
+/* After so many periods without a delta, the memory that the last burst needed goes back. */
+#define QUIET_PERIODS 5
+
 struct merge {
     const struct mr_merge_config *config;
     struct mr_accumulator *accumulator;
     struct mr_dictionary *dictionary;
     struct mr_dict_batch dict;
     uint64_t period_ns, next_ns;
+    uint32_t quiet_periods;
     uint64_t announced;               /* value of *reannounce that has been served */
     struct mr_accumulator_stats told; /* in counters already */
     uint64_t told_beyond;
@@ -224,6 +228,16 @@ static void serve_reannounce(struct mr_filter *filter)
     mr_filter_count(filter, MR_MERGE_REANNOUNCED, 1);
 }
 
+static void watch_quiet(struct merge *merge)
+{
+    if (!mr_accumulator_is_empty(merge->accumulator)) {
+        merge->quiet_periods = 0;
+        return;
+    }
+    if (merge->quiet_periods < QUIET_PERIODS && ++merge->quiet_periods == QUIET_PERIODS)
+        mr_accumulator_release(merge->accumulator);
+}
+
 static enum mr_status merge_tick(struct mr_filter *filter, uint64_t now_ns)
 {
     struct merge *merge = mr_filter_state(filter);
@@ -232,6 +246,7 @@ static enum mr_status merge_tick(struct mr_filter *filter, uint64_t now_ns)
     if (now_ns < merge->next_ns)
         return MR_OK;
     merge->next_ns = now_ns + merge->period_ns;
+    watch_quiet(merge);
     serve_reannounce(filter);
     status = emit_dictionary(filter, false);
     if (status != MR_OK)

@@ -305,9 +305,12 @@ static enum mr_status reconstruct_drain(struct mr_filter *filter)
 static void reconstruct_close(struct mr_filter *filter)
 {
     struct mr_reconstruct *rebuild = mr_filter_state(filter);
+    struct mr_reconstruct_stream *stream, *next;
 
-    while (rebuild->streams)
-        remove_stream(rebuild->streams);
+    for (stream = rebuild->streams; stream; stream = next) {
+        next = stream->next;
+        remove_stream(stream);
+    }
     mr_dict_batch_fini(&rebuild->dict);
     mr_outer_fini(&rebuild->outer);
 }

@@ -485,9 +485,12 @@ static enum mr_status reduce_drain(struct mr_filter *filter)
 static void reduce_close(struct mr_filter *filter)
 {
     struct mr_reduce *reduce = mr_filter_state(filter);
+    struct mr_reduce_stream *stream, *next;
 
-    while (reduce->streams)
-        mr_reduce_free_stream(reduce->streams);
+    for (stream = reduce->streams; stream; stream = next) {
+        next = stream->next;
+        mr_reduce_free_stream(stream);
+    }
     mr_paths_fini(&reduce->paths);
     mr_nodes_fini(&reduce->nodes);
     mr_bin_pool_fini(&reduce->bins);

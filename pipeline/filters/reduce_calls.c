@@ -188,6 +188,7 @@ static bool push_child(struct mr_reduce_stream *stream, uint64_t child)
         stream->children = grown;
         stream->child_capacity = capacity;
     }
+    MR_DEBUG_ASSERT(stream->children);
     stream->children[stream->child_count++] = child;
     return true;
 }
@@ -196,6 +197,7 @@ static bool push_child(struct mr_reduce_stream *stream, uint64_t child)
 static bool has_child(const struct mr_reduce_stream *stream, uint32_t first,
                       uint32_t node)
 {
+    MR_DEBUG_ASSERT(stream->child_count == first || stream->children);
     for (uint32_t i = stream->child_count;
          i > first && stream->child_count - i < SEARCH_MAX; i--)
         if (mr_child_node(stream->children[i - 1]) == node)

@@ -3,7 +3,7 @@
 its RSS after 50 million. rss_sender (sender.c) is a probe without a program; what it sends is like SQLite's benchmark
 (pattern.h). The events come in bursts, as fast as the worker takes them, and RSS is read in the quiet moments between, when
 all of a burst is reduced and acknowledged above and the worker has given back what only the burst needed. How full its
-tables were at the fullest moment of the fullest burst differs by chance: 8 MiB are allowed for that, should they be more
+tables were at the fullest moment of the fullest burst differs by chance: 2 MiB are allowed for that, should they be more
 than a twentieth of so small a process."""
 import json
 import os
@@ -17,9 +17,9 @@ from system import check
 MILLION = 1_000_000
 FIRST, LAST = 50 * MILLION, 500 * MILLION
 MARKS = [10 * MILLION, 30 * MILLION, FIRST, 200 * MILLION, 350 * MILLION, LAST]
-FACTOR, CHANCE_KIB = 1.05, 8192
+FACTOR, CHANCE_KIB = 1.05, 2048
 QUIET_NS = 2_000_000_000  # after which a worker has given back what a burst took
-LONG_SHAPES = os.environ.get("MR_RSS_LONG_SHAPES", "64")  # 0: ever new ones
+LONG_SHAPES = os.environ.get("MR_RSS_LONG_SHAPES", "32")  # 0: ever new ones
 
 
 def read_mark(sender):
