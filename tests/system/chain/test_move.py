@@ -39,8 +39,12 @@ def check_all(store, own):
 
 
 def check_sources(master):
-    states = [source["state"] for source in master.get("/api/v1/ledger")["sources"]]
-    check(states == ["finished"], f"the source is {states}, not finished")
+    """What readers see is published a moment after it is committed and acknowledged."""
+
+    def states():
+        return [source["state"] for source in master.get("/api/v1/ledger")["sources"]]
+
+    system.wait_until(lambda: states() == ["finished"], 10, "the source shown as finished")
 
 
 def run(chain, master, workers, endpoint):
