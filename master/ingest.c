@@ -184,12 +184,26 @@ static void accept_peer(struct mr_ingest *ingest)
                        "too many connections (--max-connections)");
 }
 
-/* Tells senders what became durable. */
-static void acknowledge(struct mr_ingest *ingest)
+static enum mr_status publish(struct mr_ingest *ingest, uint64_t now_ns)
+{
+    if (!ingest->is_dirty)
+        return MR_OK;
+    enum mr_status status = mr_model_publish(ingest->config.model);
+    mr_count_single_writer(&ingest->counters.publishes, 1);
+    mr_count_single_writer(&ingest->counters.publish_ns,
+                           mr_clock_monotonic_ns() - now_ns);
+    ingest->is_dirty = false;
+    return status;
+}
+
+/* Tells senders what became durable, and shows it to readers first: what is acknowledged is seen. */
+static enum mr_status acknowledge(struct mr_ingest *ingest)
 {
     struct mr_store_position position;
+    enum mr_status published = MR_OK;
 
-    while (mr_store_committed(ingest->config.store, &position)) {
+    while (published == MR_OK && mr_store_committed(ingest->config.store, &position)) {
+        published = publish(ingest, mr_clock_monotonic_ns());
         uint32_t index = mr_table_find(&ingest->sender_ids, position.sender);
         struct mr_peer *peer =
             index == MR_TABLE_NONE ? NULL : ingest->senders[index].peer;
@@ -201,6 +215,7 @@ static void acknowledge(struct mr_ingest *ingest)
         if (mr_status_is_error(status))
             cut_off(ingest, peer, status, "acknowledgements are not read");
     }
+    return published;
 }
 
 static void tick_peer(struct mr_ingest *ingest, struct mr_peer *peer, uint64_t now_ns)
@@ -234,18 +249,6 @@ static void flush_peers(struct mr_ingest *ingest)
     }
 }
 
-static enum mr_status publish(struct mr_ingest *ingest, uint64_t now_ns)
-{
-    if (!ingest->is_dirty)
-        return MR_OK;
-    enum mr_status status = mr_model_publish(ingest->config.model);
-    mr_count_single_writer(&ingest->counters.publishes, 1);
-    mr_count_single_writer(&ingest->counters.publish_ns,
-                           mr_clock_monotonic_ns() - now_ns);
-    ingest->is_dirty = false;
-    return status;
-}
-
 /* What frames the peers' buffers still hold after a pause. */
 static enum mr_status resume(struct mr_ingest *ingest)
 {
@@ -262,7 +265,8 @@ static enum mr_status tick(struct mr_ingest *ingest)
     uint64_t now_ns = mr_clock_monotonic_ns();
     enum mr_status status = mr_graph_tick(ingest->graph, now_ns);
 
-    acknowledge(ingest);
+    if (status == MR_OK)
+        status = acknowledge(ingest);
     if (ingest->is_paused && status == MR_OK)
         status = resume(ingest);
     flush_peers(ingest);
@@ -297,7 +301,7 @@ static bool handle(struct mr_ingest *ingest, void *what, enum mr_status *status)
     if (what == &ingest->config.listen_fd)
         accept_peer(ingest);
     else if (what == &ingest->config.store)
-        acknowledge(ingest);
+        *status = acknowledge(ingest);
     else if (!is_gone(ingest, what))
         *status = read_peer(ingest, what);
     return *status == MR_OK;
@@ -431,7 +435,7 @@ void mr_ingest_free(struct mr_ingest *ingest)
     if (!ingest)
         return;
     if (ingest->graph) {
-        acknowledge(ingest);
+        (void)acknowledge(ingest); /* without memory to publish, nobody is left to read */
         flush_peers(ingest);
         mr_graph_drain(ingest->graph);
         mr_graph_free(ingest->graph);

@@ -26,7 +26,8 @@
 #include <stdatomic.h>
 #include <stdint.h>
 
-#define MR_INGEST_PUBLISH_NS UINT64_C(100000000) /* readers see the model this late */
+#define MR_INGEST_PUBLISH_NS                                                             \
+    UINT64_C(100000000) /* readers see the model this late, or when it is acknowledged */
 #define MR_INGEST_SENDERS_MAX (1u << 20)
 
 struct mr_ingest_config {
