@@ -318,8 +318,18 @@ run_traced() {
     done
 }
 
-make_report() {
+# The report reads the store, which has an event up to one commit after the page shows it.
+report_is_settled() {
     "$build/bin/millrace" report "$work/store" --json --functions "$top_rows" --entries "$top_rows" >"$work/report.json"
+    jq -e '.ledger | .balanced and .held == 0 and .streams > 0' "$work/report.json" >/dev/null
+}
+
+make_report() {
+    local tries=$settle_s
+    until report_is_settled; do
+        ((tries-- > 0)) || break
+        sleep 0.1
+    done
     "$build/bin/millrace" report "$work/store" --functions "$top_rows" --entries "$top_rows" || true
 }
 
