@@ -4,7 +4,11 @@ its RSS after 50 million. rss_sender (sender.c) is a probe without a program; wh
 (pattern.h). The events come in bursts, as fast as the worker takes them, and RSS is read in the quiet moments between, when
 all of a burst is reduced and acknowledged above and the worker has given back what only the burst needed. How full its
 tables were at the fullest moment of the fullest burst differs by chance: 2 MiB are allowed for that, should they be more
-than a twentieth of so small a process."""
+than a twentieth of so small a process.
+
+This is weaker than the requirement (1.05 and nothing else), and it holds for 32 recurring long shapes. With
+MR_RSS_LONG_SHAPES=64, measured with another build beside it, it fails (18.1 to 20.8 MB: 1.152); with 0, ever new ones, it
+passed at 1.098. Rare shapes still come for the first time after 50 million events, and what they take is kept."""
 import json
 import os
 import subprocess
