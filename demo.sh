@@ -31,7 +31,6 @@ readonly top_rows=15     # functions and entry points that are shown
 
 once=no json=no size=30 programs=2 build=
 work=         # private folder: ready files, logs, store, HAProxy's configuration
-started=()    # the names of all processes, in the order of their start
 declare -A pid_of address_of
 exec 3>&1     # the JSON object goes here
 
@@ -82,14 +81,17 @@ parse_options() {
 start() {
     local name=$1
     shift
-    "$@" >"$work/$name.log" 2>&1 &
+    "$@" >"$work/$name.log" 2>&1 3>&- &
     pid_of[$name]=$!
-    started+=("$name")
 }
 
 # As the shell knows it: a number alone could belong to another process by now.
+runs() {
+    jobs -rp | grep -qx "$1"
+}
+
 is_running() {
-    jobs -rp | grep -qx "${pid_of[$1]}"
+    runs "${pid_of[$1]}"
 }
 
 # Waits until CONDITION (a function and its arguments) holds, as long as process NAME lives.
@@ -111,15 +113,40 @@ start_server() {
     address_of[$name]=$(jq -r .listen "$work/$name.ready")
 }
 
+is_ready_server() {
+    local name
+    for name in "${!address_of[@]}"; do
+        [ "${pid_of[$name]}" != "$1" ] || return 0
+    done
+    return 1
+}
+
+# The end of process PID. A server that listens hands on what it has, then ends. Whatever else runs may not even be the
+# program yet that it is to become, in which a TERM can get lost: it is told until it has ended.
+end_process() {
+    local tries
+    if is_ready_server "$1"; then
+        kill -TERM "$1" 2>/dev/null || true
+    else
+        for ((tries = 30; tries > 0; tries--)); do
+            kill -TERM "$1" 2>/dev/null || true
+            sleep 0.1
+            runs "$1" || return 0
+        done
+        kill -KILL "$1" 2>/dev/null || true
+    fi
+    wait "$1" 2>/dev/null || true
+}
+
+# The last started first: programs, then HAProxy, then the workers from level 1 on, then the master. As the shell has
+# them: the signal may have come before a new one was noted here.
 clean_up() {
-    local status=$? index
+    local status=$? index pids
     trap - EXIT
-    trap '' INT TERM
-    # The last started first: programs, then HAProxy, then the workers, which hand on what they have, then the master.
-    for ((index = ${#started[@]} - 1; index >= 0; index--)); do
-        is_running "${started[index]}" || continue
-        kill -TERM "${pid_of[${started[index]}]}"
-        wait "${pid_of[${started[index]}]}" || true
+    trap '' INT TERM USR1
+    mapfile -t pids < <(jobs -rp)
+    for ((index = ${#pids[@]} - 1; index >= 0; index--)); do
+        end_process "${pids[index]}"
     done
     [ -z "$work" ] || rm -rf "$work"
     exit "$status"
@@ -378,25 +405,55 @@ is_good() {
     jq -e '.ledger.balanced and .ledger.held == 0 and .ledger.lost == 0 and .ledger.last > 0' "$work/report.json" >/dev/null
 }
 
+# Everything, in a background process of its own. USR1 is Ctrl-C, as supervise() hands it on.
+run_demo() {
+    trap clean_up EXIT
+    trap 'exit 130' USR1
+    trap 'exit 143' TERM
+    work=$(mktemp -d "${TMPDIR:-/tmp}/millrace-demo-XXXXXX")
+    prepare_millrace
+    prepare_programs
+    start_chain
+    say "plain: $programs x $workload"
+    run_plain
+    say "traced: $programs x $workload, policy block"
+    run_traced
+    make_report
+    print_summary
+    [ "$json" = no ] || print_json
+    if [ "$once" = no ]; then
+        trap 'is_good; exit' USR1
+        say "the page stays up until Ctrl-C"
+        wait "${pid_of[master]}" || fail "the master ended: $(tail -n 3 "$work/master.log")"
+    fi
+    is_good || fail "events were lost, or the ledger does not balance"
+}
+
+# end_by STATUS SIGNAL: this process was asked to end.
+end_by() {
+    ended_by=$1 hand_on=$2
+    [ -z "$demo" ] || kill "-$hand_on" "$demo" 2>/dev/null || true
+}
+
+# A shell that waits for a foreground command can lose a SIGINT that comes just as the command ends. So what gets the
+# signals does nothing but wait, and what works gets signals that no shell treats specially.
+supervise() {
+    local status=0
+    demo='' ended_by='' hand_on=''
+    trap 'end_by 130 USR1' INT
+    trap 'end_by 143 TERM' TERM
+    run_demo &
+    demo=$!
+    [ -z "$ended_by" ] || kill "-$hand_on" "$demo" 2>/dev/null || true # came before it had a number
+    wait "$demo" || status=$?
+    while jobs -rp | grep -qx "$demo"; do # that was our own signal
+        status=0
+        wait "$demo" || status=$?
+    done
+    [ -z "$ended_by" ] || [ "$status" -le 128 ] || status=$ended_by
+    exit "$status"
+}
+
 parse_options "$@"
 [ "$json" = no ] || exec 1>&2
-trap clean_up EXIT
-trap 'exit 130' INT
-trap 'exit 143' TERM
-work=$(mktemp -d "${TMPDIR:-/tmp}/millrace-demo-XXXXXX")
-prepare_millrace
-prepare_programs
-start_chain
-say "plain: $programs x $workload"
-run_plain
-say "traced: $programs x $workload, policy block"
-run_traced
-make_report
-print_summary
-[ "$json" = no ] || print_json
-if [ "$once" = no ]; then
-    say "the page stays up until Ctrl-C"
-    trap 'is_good; exit' INT
-    wait "${pid_of[master]}" || fail "the master ended: $(tail -n 3 "$work/master.log")"
-fi
-is_good || fail "events were lost, or the ledger does not balance"
+supervise

@@ -8,6 +8,7 @@ import pathlib
 import signal
 import subprocess
 import sys
+import time
 import urllib.request
 
 sys.path.insert(0, os.path.join(os.environ["MR_SOURCE"], "tests", "system", "lib"))
@@ -65,8 +66,8 @@ def run_to_the_end(chain):
     return result
 
 
-def end_by_signal(chain, number, at, status):
-    """The signal comes when the demo has said `at`."""
+def end_by_signal(chain, number, at, status, delay_ms=0):
+    """The signal comes when the demo has said `at`, or a little later."""
     demo, page = start(chain), None
     try:
         for line in demo.stdout:
@@ -76,6 +77,7 @@ def end_by_signal(chain, number, at, status):
                 break
         with urllib.request.urlopen(page, timeout=30) as answer:
             check(answer.status == 200 and b"<html" in answer.read().lower(), f"{page} is no page")
+        time.sleep(delay_ms / 1000) # at another step of its start: what is tested is that none of them loses a signal
         demo.send_signal(number)
         out, words = demo.communicate(timeout=SECONDS)
         check(demo.returncode == status, f"ended by signal {number} with {demo.returncode}: {out}{words}")
@@ -93,8 +95,9 @@ def test():
         if first["workload"] == "sqlite": # the bookstore's threads share their queue as they come
             for key in ("events_written", "traces", "calls", "functions"):
                 check(first[key] == second[key], f"{key} differs between two runs: {first[key]}, {second[key]}")
-        for number in (signal.SIGINT, signal.SIGTERM):
-            end_by_signal(chain, number, "traced: ", 128 + number)
+        for delay_ms in range(0, 6, 2):
+            for number in (signal.SIGINT, signal.SIGTERM):
+                end_by_signal(chain, number, "traced: ", 128 + number, delay_ms)
         end_by_signal(chain, signal.SIGINT, "the page stays up", 0)
 
 
