@@ -134,18 +134,26 @@ static inline bool mr_record_next_event(struct mr_record_reader *reader,
 }
 
 /*
- * Re-encodes the body of a words chunk as compact into out[capacity]. Returns the size, or 0 when it would not fit, the
- * chunk has no records, has more than MR_CHUNK_STACK_MAX distinct sites, or breaks the format (send it as words then).
- * *records is the number of records. An inversion becomes a step of 0. `workspace` is scratch of the caller, 116 KiB that
- * need not be cleared; no allocation is made; 36 KiB of stack are used. All but `encoding`, `records` and `body` of the chunk stays as it was.
+ * Re-encodes the body of a words chunk as compact into out[capacity]. Returns the size, or 0 when it would not fit (a few
+ * bytes of room may be left over), the chunk has no records, has more than MR_CHUNK_STACK_MAX distinct sites, or breaks the
+ * format (send it as words then). *records is the number of records. An inversion becomes a step of 0. All but `encoding`,
+ * `records` and `body` of the chunk stays as it was. `workspace` is scratch of the caller: zeroed before its first use, its
+ * own from then on. No allocation is made. Cost: docs/why/2026-11-20-wire.md.
  */
 #define MR_COMPACT_SLOTS (4 * MR_CHUNK_STACK_MAX)
 
+struct mr_compact_slot {
+    uint32_t site, number; /* site 0: free */
+};
+
 struct mr_compact_workspace {
-    struct mr_compact_stack stack;
-    uint32_t site_count;
-    uint32_t slots[MR_COMPACT_SLOTS]; /* open addressing: site, or 0 */
-    uint16_t numbers[MR_COMPACT_SLOTS];
+    uint32_t site_count, depth;
+    struct mr_compact_slot calls[MR_CHUNK_STACK_MAX + 1]; /* the stack, from 1 */
+    uint16_t open[MR_CHUNK_STACK_MAX + 1]; /* by number: how often it is on the stack */
+    uint16_t slot_of[MR_CHUNK_STACK_MAX + 1];       /* by number */
+    struct mr_compact_slot slots[MR_COMPACT_SLOTS]; /* open addressing */
+    struct mr_record_reader reader;                 /* for what is no enter or exit */
+    struct mr_record record;
 };
 size_t mr_chunk_compact(const struct mr_chunk *words,
                         struct mr_compact_workspace *workspace, uint8_t *out,
