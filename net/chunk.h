@@ -134,6 +134,17 @@ static inline bool mr_record_next_event(struct mr_record_reader *reader,
 }
 
 /*
+ * The same for compact chunks, many at a time: up to `capacity` enters and exits; how many. Fewer, or none, where another
+ * record, an unusual or the last one comes: then mr_record_next(). Steps of it add less than 2^12 each.
+ */
+struct mr_record_event {
+    uint64_t ticks;
+    uint32_t site, is_exit;
+};
+uint32_t mr_record_next_run(struct mr_record_reader *reader, struct mr_record_event *out,
+                            uint32_t capacity);
+
+/*
  * Re-encodes the body of a words chunk as compact into out[capacity]. Returns the size, or 0 when it would not fit (a few
  * bytes of room may be left over), the chunk has no records, has more than MR_CHUNK_STACK_MAX distinct sites, or breaks the
  * format (send it as words then). *records is the number of records. An inversion becomes a step of 0. All but `encoding`,

@@ -141,8 +141,7 @@ static void enter(struct mr_compact_workspace *work, uint32_t site, uint32_t num
 {
     if (work->depth == MR_CHUNK_STACK_MAX)
         return;
-    work->calls[++work->depth] =
-        (struct mr_compact_slot){.site = site, .number = number};
+    work->calls[++work->depth] = (struct mr_compact_slot){.site = site, .number = number};
     work->open[number]++;
 }
 
@@ -187,9 +186,8 @@ static bool put_other(struct writer *writer)
 {
     struct mr_record_reader *reader = &writer->work->reader;
     struct mr_record *record = &writer->work->record;
-    struct mr_chunk rest = {.encoding = MR_CHUNK_WORDS,
-                            .ticks = writer->ticks,
-                            .records = writer->left};
+    struct mr_chunk rest = {
+        .encoding = MR_CHUNK_WORDS, .ticks = writer->ticks, .records = writer->left};
     uint64_t step;
 
     rest.body = mr_span_of(writer->in, (size_t)writer->left * WORD_SIZE);
@@ -199,9 +197,9 @@ static bool put_other(struct writer *writer)
     step = record->kind == MR_RECORD_SYNC ? 0 : record->ticks - writer->ticks;
     put_head(writer, step, MR_COMPACT_OTHER);
     writer->ticks = record->ticks;
-    writer->at = mr_varint_put(writer->at, (uint64_t)record->kind << 9 |
-                                               (uint64_t)record->words << 1 |
-                                               record->is_exit);
+    writer->at =
+        mr_varint_put(writer->at, (uint64_t)record->kind << 9 |
+                                      (uint64_t)record->words << 1 | record->is_exit);
     if ((size_t)(writer->end - writer->at) < (size_t)record->words * WORD_SIZE)
         return false;
     for (uint32_t i = 0; i < record->words; i++)

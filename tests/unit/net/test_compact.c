@@ -121,6 +121,44 @@ static void add_other(struct words *words, struct mr_test_random *random, uint64
                                           : mr_test_random_next(random));
 }
 
+/* The next record in the way of the hot path: runs of `capacity`, and mr_record_next() between them. */
+static enum mr_status next_of_runs(struct mr_record_reader *reader, uint32_t capacity,
+                                   struct mr_record *record)
+{
+    static struct mr_record_event events[64];
+    static uint32_t at, count;
+
+    if (at == count) {
+        at = 0;
+        count = mr_record_next_run(reader, events, capacity);
+        assert_true(count <= capacity);
+    }
+    if (count == 0)
+        return mr_record_next(reader, record);
+    *record = (struct mr_record){.site = events[at].site,
+                                 .is_exit = events[at].is_exit,
+                                 .ticks = events[at].ticks};
+    at++;
+    return MR_OK;
+}
+
+static void assert_runs_are_the_same(const struct mr_chunk *chunk, uint32_t capacity)
+{
+    static struct mr_record_reader a, b;
+    static struct mr_record record_a, record_b;
+    enum mr_status status;
+
+    mr_record_reader_init(&a, chunk);
+    mr_record_reader_init(&b, chunk);
+    do {
+        status = mr_record_next(&a, &record_a);
+        assert_int_equal(next_of_runs(&b, capacity, &record_b), status);
+        if (status == MR_OK)
+            same(&record_a, &record_b);
+    } while (status == MR_OK);
+    assert_int_equal(status, MR_END);
+}
+
 /* Calls that mostly match, some exits that do not, inversions, other records. */
 static void add_random(struct words *words, struct mr_test_random *random, uint32_t sites,
                        uint32_t count)
@@ -166,7 +204,24 @@ static void random_streams_read_the_same_in_both_encodings(void **state)
         chunk = chunk_of(&words, mr_test_random_below(&random, 1000));
         compacted = compact(&chunk);
         assert_reads_the_same(&chunk, &compacted);
+        assert_runs_are_the_same(&compacted,
+                                 1 + (uint32_t)mr_test_random_below(&random, 64));
     }
+}
+
+static void words_have_no_runs(void **state)
+{
+    struct words words = {.count = 0};
+    struct mr_record_reader reader;
+    struct mr_record_event event;
+    struct mr_chunk chunk;
+
+    (void)state;
+    add(&words, mr_word_event(0x10002, 0, 8));
+    add(&words, mr_word_event(0x10002, 0, 9));
+    chunk = chunk_of(&words, 0);
+    mr_record_reader_init(&reader, &chunk);
+    assert_int_equal(mr_record_next_run(&reader, &event, 1), 0);
 }
 
 static void a_stack_deeper_than_4096_reads_the_same(void **state)
@@ -197,6 +252,36 @@ static size_t compact_sites(uint32_t sites)
         add(&words, mr_word_event(MR_SITE_FIRST_NAMED + i * 4096, 0, i));
     chunk = chunk_of(&words, 0);
     return mr_chunk_compact(&chunk, &workspace, out, sizeof(out), &records);
+}
+
+/* Steps and numbers of one, two and more bytes, as short chunks end in all ways. */
+static void lengths_of_varints_read_the_same(void **state)
+{
+    static struct words words;
+    uint64_t ticks = 0;
+
+    (void)state;
+    words.count = 0;
+    for (uint32_t i = 0; i < 300; i++) { /* numbers up to 300 */
+        add(&words, mr_word_event(MR_SITE_FIRST_NAMED + i, 0, ticks += 31));
+        add(&words, mr_word_event(MR_SITE_FIRST_NAMED + i, MR_WORD_EXIT, ticks += 32));
+    }
+    for (uint32_t bit = 0; bit < 31; bit++)
+        for (uint32_t more = 0; more < 2; more++) {
+            uint32_t site = MR_SITE_FIRST_NAMED + bit * 9;
+
+            ticks += (UINT64_C(1) << bit) - more;
+            add(&words, mr_word_event(site, more ? MR_WORD_EXIT : 0, ticks));
+        }
+    for (uint32_t count = 1; count <= words.count; count++) {
+        struct mr_chunk chunk = chunk_of(&words, 0), compacted;
+
+        chunk.records = count;
+        chunk.body.size = count * sizeof(words.at[0]);
+        compacted = compact(&chunk);
+        assert_reads_the_same(&chunk, &compacted);
+        assert_runs_are_the_same(&compacted, 64);
+    }
 }
 
 static void a_chunk_of_more_than_4096_sites_stays_words(void **state)
@@ -233,11 +318,18 @@ static enum mr_status read_hex(const char *hex, uint32_t records)
                              .records = records,
                              .body = mr_test_span(&bytes)};
     struct mr_record record;
-    enum mr_status status;
+    struct mr_record_event events[4];
+    enum mr_status status, status_of_runs;
 
     mr_record_reader_init(&reader, &chunk);
     while ((status = mr_record_next(&reader, &record)) == MR_OK)
         ;
+    mr_record_reader_init(&reader, &chunk);
+    do {
+        while (mr_record_next_run(&reader, events, 4) > 0)
+            ;
+    } while ((status_of_runs = mr_record_next(&reader, &record)) == MR_OK);
+    assert_int_equal(status_of_runs, status);
     return status;
 }
 
@@ -270,6 +362,8 @@ int main(void)
         cmocka_unit_test(a_sync_is_written_with_step_0),
         cmocka_unit_test(random_streams_read_the_same_in_both_encodings),
         cmocka_unit_test(a_stack_deeper_than_4096_reads_the_same),
+        cmocka_unit_test(words_have_no_runs),
+        cmocka_unit_test(lengths_of_varints_read_the_same),
         cmocka_unit_test(a_chunk_of_more_than_4096_sites_stays_words),
         cmocka_unit_test(what_does_not_fit_stays_words),
         cmocka_unit_test(compact_bytes_that_break_a_rule_are_refused),
