@@ -6,7 +6,9 @@
 #include <ctype.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <strings.h>
 #include <unistd.h>
@@ -48,8 +50,10 @@ static bool is_true(const char *text)
 
 bool mr_config_is_wanted(char *const *env)
 {
-    return variable(env, "MILLRACE_ENDPOINT")[0] != '\0' &&
-           !is_true(variable(env, "MILLRACE_DISABLED")) &&
+    bool is_wanted = variable(env, "MILLRACE_ENDPOINT")[0] != '\0' ||
+                     strcmp(variable(env, "MILLRACE_POLICY"), "overwrite") == 0;
+
+    return is_wanted && !is_true(variable(env, "MILLRACE_DISABLED")) &&
            !is_true(variable(env, "OTEL_SDK_DISABLED"));
 }
 
@@ -175,6 +179,27 @@ static enum mr_status read_token(const char *path, struct mr_config *config,
     return MR_OK;
 }
 
+/* Absolute, because the program may go elsewhere before its end. */
+static enum mr_status set_recorder_dir(const char *path, struct mr_config *config,
+                                       struct mr_error *error)
+{
+    char absolute[PATH_MAX];
+    size_t size;
+
+    if (path[0] == '\0')
+        return MR_OK;
+    if (!realpath(path, absolute))
+        return mr_error_set_errno(error, MR_EIO, errno, "MILLRACE_RECORDER_DIR=%s", path);
+    size = strlen(absolute);
+    if (size >= sizeof(config->recorder_dir))
+        return mr_error_set(
+            error, MR_EUSAGE,
+            "MILLRACE_RECORDER_DIR=%.100s...: a path has at most %d bytes", path,
+            MR_CONFIG_PATH_SIZE - 1);
+    memcpy(config->recorder_dir, absolute, size + 1);
+    return MR_OK;
+}
+
 static uint64_t round_up_to_power(uint64_t bytes)
 {
     uint64_t power = MR_RING_BYTES_MIN;
@@ -187,15 +212,20 @@ static uint64_t round_up_to_power(uint64_t bytes)
 static enum mr_status check(const struct options *options, struct mr_config *config,
                             struct mr_error *error)
 {
-    enum mr_status status =
-        mr_endpoints_parse(options->endpoint, &config->endpoints, NULL);
+    bool has_endpoint = options->endpoint && options->endpoint[0];
+    enum mr_status status = MR_OK;
 
+    if (has_endpoint || config->policy != MR_POLICY_OVERWRITE)
+        status = mr_endpoints_parse(has_endpoint ? options->endpoint : "",
+                                    &config->endpoints, NULL);
     if (status != MR_OK)
         return mr_error_set(error, MR_EUSAGE,
                             "MILLRACE_ENDPOINT=%.100s: expected tcp://host:port, several "
                             "with commas",
-                            options->endpoint);
-    if (options->attributes)
+                            has_endpoint ? options->endpoint : "");
+    if (options->recorder_dir)
+        status = set_recorder_dir(options->recorder_dir, config, error);
+    if (status == MR_OK && options->attributes)
         status = parse_attributes(options->attributes, config, error);
     if (status == MR_OK && options->token_file && options->token_file[0])
         status = read_token(options->token_file, config, error);
@@ -215,13 +245,14 @@ enum mr_status mr_config_parse(char *const *env, const char *exe,
     status = mr_options_parse(&table, &options, 1, argv, env, &first, &action, error);
     if (status != MR_OK)
         return status;
+    config->policy = (enum mr_policy)options.policy; /* in the order of the table */
     status = check(&options, config, error);
     if (status != MR_OK)
         return status;
-    config->policy = options.policy ? MR_POLICY_BLOCK : MR_POLICY_DROP;
     config->block_timeout_ns = options.block_timeout_ns;
     config->ring_bytes = round_up_to_power(options.ring_bytes);
     config->memory_bytes = options.memory_bytes;
+    config->recorder_keep = (uint32_t)options.recorder_keep;
     config->exit_timeout_ns = options.exit_timeout_ns;
     config->is_exit_timeout_given = variable(env, "MILLRACE_EXIT_TIMEOUT")[0] != '\0';
     set_names(&options, exe, config);

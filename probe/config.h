@@ -19,6 +19,7 @@
 #define MR_CONFIG_TEXT_SIZE 256
 #define MR_CONFIG_ATTRIBUTES_SIZE 4096
 #define MR_CONFIG_TOKEN_SIZE 1024
+#define MR_CONFIG_PATH_SIZE 512
 
 struct mr_config {
     struct mr_endpoints endpoints;
@@ -27,16 +28,18 @@ struct mr_config {
     uint64_t ring_bytes; /* a power of two */
     uint64_t memory_bytes;
     uint64_t exit_timeout_ns;
+    uint32_t recorder_keep;     /* policy overwrite: files of dead programs that stay */
     bool is_exit_timeout_given; /* by the user: waited for even if nobody ever answers */
     char app[MR_CONFIG_TEXT_SIZE];
     char version[MR_CONFIG_TEXT_SIZE]; /* attribute service.version, or "" */
     char token[MR_CONFIG_TOKEN_SIZE];
+    char recorder_dir[MR_CONFIG_PATH_SIZE]; /* absolute, or "": where there is room */
     uint32_t attribute_count;
     struct mr_attribute attributes[MR_ATTRIBUTES_MAX]; /* point into the next */
     char attribute_text[MR_CONFIG_ATTRIBUTES_SIZE];
 };
 
-/* Tracing was asked for and not turned off. */
+/* Tracing was asked for (a receiver, or policy overwrite) and not turned off. */
 bool mr_config_is_wanted(char *const *env);
 
 /*

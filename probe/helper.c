@@ -24,6 +24,8 @@
 #include <sys/prctl.h>
 
 #define SCAN_NS (100 * MR_MILLISECOND_NS)
+#define RECORDER_SAMPLE_TURNS 10 /* of SCAN_NS */
+#define RECORDER_PRUNE_TURNS 100
 #define RESOLVE_NS MR_SECOND_NS
 #define FORK_WAIT_NS (100 * MR_MILLISECOND_NS)
 #define FORK_SLEEP_NS (20 * MR_MICROSECOND_NS)
@@ -60,18 +62,34 @@ void mr_helper_after_fork(struct mr_probe *probe, bool is_child)
 
 static void scan(struct mr_probe *probe)
 {
+    bool has_changed;
     uint64_t now;
 
     if (mr_load_acquire(&probe->is_scanned) || !enter_loader(probe)) /* [C] */
         return;
     now = mr_modules_generation();
-    if (now != probe->generation) {
+    has_changed = now != probe->generation;
+    if (has_changed) {
         mr_modules_scan(&probe->scanned);
         mr_modules_number(&probe->scanned, &probe->windows);
         probe->generation = now;
-        mr_store_release(&probe->is_scanned, 1); /* [P] */
+        if (!probe->recorder.header)
+            mr_store_release(&probe->is_scanned, 1); /* [P] */
     }
     leave_loader(probe);
+    if (probe->recorder.header && has_changed)
+        mr_recorder_modules(&probe->recorder, &probe->scanned);
+}
+
+/* Policy overwrite: what a stranger must find, and what others left where we write. */
+static void tend_recorder(struct mr_probe *probe, uint64_t turn)
+{
+    if (!probe->recorder.header)
+        return;
+    if (turn % RECORDER_SAMPLE_TURNS == 1) /* the first after 100 ms */
+        mr_recorder_sample(&probe->recorder);
+    if (turn % RECORDER_PRUNE_TURNS == 0 && !probe->source.is_forked)
+        mr_recorder_prune_beside(&probe->recorder, probe->config.recorder_keep);
 }
 
 /* getaddrinfo() may load modules of libc: it too is kept apart from forks. */
@@ -90,7 +108,7 @@ static void resolve(struct mr_probe *probe)
 static void *helper_main(void *argument)
 {
     struct mr_probe *probe = argument;
-    uint64_t resolve_at_ns = 0;
+    uint64_t resolve_at_ns = 0, turn = 0;
 
     mr_thread_self.flags = MR_THREAD_OWN;
     (void)prctl(PR_SET_NAME, "millrace-names");
@@ -102,6 +120,7 @@ static void *helper_main(void *argument)
             resolve_at_ns = now_ns + RESOLVE_NS;
         }
         scan(probe);
+        tend_recorder(probe, turn++);
         mr_futex_wait(&probe->stop_wanted, 0, SCAN_NS);
     }
     return NULL;

@@ -13,6 +13,7 @@
 
 #include "base/atomics.h"
 #include "net/wire.h"
+#include "probe/recorder.h"
 
 #include <string.h>
 #include <sys/mman.h>
@@ -27,6 +28,7 @@ enum mr_status mr_named_init(struct mr_named *named)
     if (memory == MAP_FAILED)
         return MR_ENOMEM;
     named->entries = memory;
+    named->recorder = NULL;
     mr_store_relaxed(&named->next, 0);
     mr_store_relaxed(&named->ready_count, 0);
     (void)mr_named_add(named, "(names past the limit)", "", 0, 0);
@@ -35,7 +37,8 @@ enum mr_status mr_named_init(struct mr_named *named)
 
 void mr_named_fini(struct mr_named *named)
 {
-    (void)munmap(named->entries, MAP_BYTES);
+    if (!named->recorder)
+        (void)munmap(named->entries, MAP_BYTES);
     named->entries = NULL;
 }
 
@@ -65,6 +68,8 @@ uint32_t mr_named_add(struct mr_named *named, const char *name, const char *file
             return MR_SITE_FIRST_NAMED;
     while (!mr_compare_exchange_relaxed(&named->next, &index, index + 1));
     entry = &named->entries[index];
+    if (named->recorder && !mr_recorder_reserve(named->recorder, entry, sizeof(*entry)))
+        return MR_SITE_FIRST_NAMED;
     copy_front(entry->name, sizeof(entry->name), name ? name : "");
     copy_back(entry->file, sizeof(entry->file), file ? file : "");
     entry->line = line;
@@ -84,6 +89,31 @@ struct mr_named_entry *mr_named_at(struct mr_named *named, uint32_t index)
     struct mr_named_entry *entry = &named->entries[index];
 
     return mr_load_acquire(&entry->is_ready) ? entry : NULL; /* [C] */
+}
+
+enum mr_status mr_named_move(struct mr_named *named, struct mr_recorder *recorder)
+{
+    uint32_t count = mr_named_count(named);
+    struct mr_named_entry *to = mr_recorder_named(recorder);
+
+    if (!mr_recorder_reserve(recorder, to, count * sizeof(*to)))
+        return MR_ENOMEM;
+    for (uint32_t i = 0; i < count; i++) {
+        const struct mr_named_entry *from = mr_named_at(named, i);
+
+        if (!from) /* its thread is in another process, and will never end it */
+            continue;
+        to[i].line = from->line;
+        to[i].flags = from->flags;
+        copy_front(to[i].name, sizeof(to[i].name), from->name);
+        copy_front(to[i].file, sizeof(to[i].file), from->file);
+        mr_store_release(&to[i].is_ready, 1); /* [P] */
+    }
+    if (!named->recorder)
+        (void)munmap(named->entries, MAP_BYTES);
+    named->entries = to;
+    named->recorder = recorder;
+    return MR_OK;
 }
 
 void mr_named_after_fork(struct mr_named *named)

@@ -27,8 +27,11 @@ struct mr_named_entry {
     char file[MR_NAMED_FILE_SIZE];
 };
 
+struct mr_recorder;
+
 struct mr_named {
     struct mr_named_entry *entries; /* mapped: MR_NAMED_MAX, pages as they are used */
+    struct mr_recorder *recorder;   /* whose memory they lie in, or NULL */
     _Atomic uint32_t next;
     _Atomic uint32_t ready_count;
 };
@@ -37,14 +40,19 @@ struct mr_named {
 enum mr_status mr_named_init(struct mr_named *named);
 void mr_named_fini(struct mr_named *named);
 /*
+ * Puts the entries into the recorder's memory, with those that there are; what was mapped
+ * before is unmapped but where it was a recorder's. One thread.
+ */
+enum mr_status mr_named_move(struct mr_named *named, struct mr_recorder *recorder);
+/*
  * A site number (MR_SITE_FIRST_NAMED and up). Past MR_NAMED_MAX all names share the
  * first, which says so.
  */
 uint32_t mr_named_add(struct mr_named *named, const char *name, const char *file,
                       uint32_t line, uint32_t flags);
-/* How many entries may be looked at. */
 /* In a forked child: nothing is announced; what other threads were adding never comes. */
 void mr_named_after_fork(struct mr_named *named);
+/* How many entries may be looked at. */
 uint32_t mr_named_count(const struct mr_named *named);
 /* The entry of site MR_SITE_FIRST_NAMED + index, or NULL while it is being written. */
 struct mr_named_entry *mr_named_at(struct mr_named *named, uint32_t index);

@@ -4,6 +4,14 @@
  * never unmapped, a free one serves the next thread, so the writer walks the list
  * without a lock.
  *
+ * The first half of the ceiling goes to rings of the size that was asked for, half of the
+ * rest to rings of half that size, and so on down to 4 KiB: with 64 MiB and 256 KiB, 128
+ * threads have whole rings, and some 900 have one.
+ *
+ * Policy overwrite: words lie in the recorder's file. Nobody drains, so no ring is ever
+ * free; what a thread left stays until another needs its ring, which then is the one
+ * whose thread ended first, and not before half of the ceiling is taken.
+ *
  * Words are mapped apart from what describes them and are wiped in a forked child
  * (MADV_WIPEONFORK): the parent then takes no copy-on-write fault per page after a fork,
  * and the child finds them as new.
@@ -21,13 +29,16 @@
 
 #include "probe/ring.h"
 
+struct mr_recorder;
+
 /* Free rings that keep their pages; the words of others go back to the system. */
 #define MR_POOL_WARM_COUNT 32
 
 struct mr_pool {
     struct mr_ring_shared shared;
-    uint64_t ring_bytes;    /* of words; a power of two */
-    uint64_t ceiling_bytes; /* over all rings */
+    uint64_t ring_bytes;          /* of words; a power of two */
+    uint64_t ceiling_bytes;       /* over all rings */
+    struct mr_recorder *recorder; /* policy overwrite; borrowed */
     MR_ALIGNED(MR_CACHE_LINE) struct mr_ring *_Atomic rings;
     _Atomic uint64_t mapped_bytes;
     _Atomic uint32_t next_stream;
@@ -41,7 +52,7 @@ bool mr_pool_may_give(const struct mr_pool *pool);
 void mr_pool_publish(struct mr_ring *ring);
 /* A drained, closed ring is free again. */
 void mr_pool_give(struct mr_pool *pool, struct mr_ring *ring);
-/* In a forked child, which has one thread: every ring is free and as new. */
+/* In a forked child, which has one thread: every ring is free and as new, or, under policy overwrite, gone. */
 void mr_pool_after_fork(struct mr_pool *pool);
 /* Unmaps everything; for tests. */
 void mr_pool_fini(struct mr_pool *pool);

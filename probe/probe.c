@@ -11,7 +11,7 @@
  *                                                     their first instrumented function
  * flush_*, stop_*  see probe/writer.c
  *
- * Without MILLRACE_ENDPOINT, the constructor reads the environment and returns: no
+ * Without MILLRACE_ENDPOINT or policy overwrite, the constructor reads the environment and returns: no
  * memory, no thread, no handler.
  */
 #include "probe/registry.h"
@@ -82,6 +82,12 @@ static void learn_modules(struct mr_probe *probe)
     mr_store_release(&probe->is_scanned, 1);
 }
 
+/* Policy overwrite: nothing is sent, so there is no writer. */
+static bool is_recorder(const struct mr_probe *probe)
+{
+    return probe->config.policy == MR_POLICY_OVERWRITE;
+}
+
 static enum mr_status configure(struct mr_probe *probe, struct mr_error *error)
 {
     struct mr_config *config = &probe->config;
@@ -93,8 +99,11 @@ static enum mr_status configure(struct mr_probe *probe, struct mr_error *error)
     status = mr_config_parse(environ, exe, config, error);
     if (status != MR_OK)
         return status;
-    if (mr_endpoints_numeric(&config->endpoints, probe->addresses, &probe->address_count,
-                             NULL) == MR_OK)
+    probe->stripes = probe->own_stripes;
+    if (is_recorder(probe)) /* nobody is called */
+        mr_store_release(&probe->has_addresses, 1);
+    else if (mr_endpoints_numeric(&config->endpoints, probe->addresses,
+                                  &probe->address_count, NULL) == MR_OK)
         mr_store_release(&probe->has_addresses, 1);
     mr_pool_init(&probe->pool, config->ring_bytes, config->memory_bytes);
     probe->pool.shared.policy = config->policy;
@@ -104,9 +113,30 @@ static enum mr_status configure(struct mr_probe *probe, struct mr_error *error)
     return MR_OK;
 }
 
+/* After the modules are known. */
+static enum mr_status start_recorder(struct mr_probe *probe, struct mr_error *error)
+{
+    struct mr_recorder *recorder = &probe->recorder;
+    const char *exe = probe->scanned.count ? probe->scanned.items[0].path : "";
+    enum mr_status status =
+        mr_recorder_open(recorder, &probe->config, &probe->source, exe, error);
+
+    if (status == MR_OK && mr_named_move(&probe->named, recorder) != MR_OK)
+        status = mr_error_set(error, MR_ENOMEM, "no memory for the flight recorder");
+    if (status != MR_OK)
+        return status;
+    mr_recorder_modules(recorder, &probe->scanned);
+    mr_store_release(&probe->is_scanned, 0); /* the helper's */
+    probe->stripes = recorder->header->stripes;
+    probe->pool.recorder = recorder;
+    probe->pool.shared.epoch = &recorder->header->epoch;
+    mr_store_relaxed(&probe->pool.shared.pid, probe->source.pid);
+    return MR_OK;
+}
+
 static enum mr_status start_threads(struct mr_probe *probe, struct mr_error *error)
 {
-    if (mr_writer_start(probe) != MR_OK)
+    if (!is_recorder(probe) && mr_writer_start(probe) != MR_OK)
         return mr_error_set(error, MR_ENOMEM, "no thread could be started");
     /* Without the helper, late modules and names of hosts are not known; the rest is. */
     (void)mr_helper_start(probe);
@@ -134,7 +164,8 @@ static void forget_parent(struct mr_probe *probe)
     mr_writer_after_fork(probe);
     mr_thread_after_fork(&mr_thread_self);
     mr_pool_after_fork(&probe->pool);
-    memset(probe->stripes, 0, sizeof(probe->stripes));
+    probe->stripes = probe->own_stripes;
+    memset(probe->own_stripes, 0, sizeof(probe->own_stripes));
     for (size_t i = 0; i < MR_LOSS_REASON_COUNT; i++)
         mr_store_relaxed(&probe->lost[i], 0);
     mr_named_after_fork(&probe->named);
@@ -147,6 +178,25 @@ static void forget_parent(struct mr_probe *probe)
     mr_store_relaxed(&probe->is_scanned, 1);
 }
 
+/* Its own file; the named sites move there before the parent's goes. */
+static enum mr_status begin_recorder_anew(struct mr_probe *probe, struct mr_error *error)
+{
+    struct mr_recorder parents = probe->recorder;
+    enum mr_status status = start_recorder(probe, error);
+
+    mr_recorder_abandon(&parents);
+    return status;
+}
+
+static enum mr_status begin_anew(struct mr_probe *probe, struct mr_error *error)
+{
+    enum mr_status status = identify(probe, true);
+
+    if (status == MR_OK && is_recorder(probe))
+        status = begin_recorder_anew(probe, error);
+    return status == MR_OK ? start_threads(probe, error) : status;
+}
+
 /* The child is a source of its own; calls that were open in its parent are unknown. */
 static void after_fork_in_child(void)
 {
@@ -155,8 +205,7 @@ static void after_fork_in_child(void)
 
     set_active(0);
     forget_parent(mr_probe);
-    if (was_active && identify(mr_probe, true) == MR_OK &&
-        start_threads(mr_probe, &error) == MR_OK)
+    if (was_active && begin_anew(mr_probe, &error) == MR_OK)
         set_active(1);
 }
 
@@ -171,6 +220,10 @@ static enum mr_status start(struct mr_probe *probe, struct mr_error *error)
     probe->main_tid = probe->source.pid;
     mr_own_fd_remember(&probe->error_output, STDERR_FILENO);
     learn_modules(probe);
+    if (is_recorder(probe))
+        status = start_recorder(probe, error);
+    if (status != MR_OK)
+        return status;
     mr_thread_key_init(probe);
     if (pthread_atfork(before_fork, after_fork_in_parent, after_fork_in_child) != 0)
         return mr_error_set(error, MR_ENOMEM, "out of memory");
@@ -209,6 +262,9 @@ MR_DESTRUCTOR static void probe_end(void)
     set_active(0);
     mr_store_release(&probe->stop_wanted, 1);
     mr_futex_wake(&probe->stop_wanted);
+    mr_recorder_end(&probe->recorder);
+    if (is_recorder(probe))
+        return;
     mr_store_relaxed(&probe->pool.shared.sleeping, 0);
     mr_futex_wake(&probe->pool.shared.sleeping);
     /* The writer keeps to the time-out itself; a little more for its last words. */
@@ -238,7 +294,7 @@ MR_EXPORT int mr_probe_flush(uint32_t timeout_ms)
     uint32_t ticket;
     bool is_done;
 
-    if (!mr_probe_enabled())
+    if (!mr_probe_enabled() || is_recorder(probe))
         return -1;
     ticket = mr_add_acq_rel(&probe->flush_wanted, 1) + 1;
     mr_store_relaxed(&probe->pool.shared.sleeping, 0);

@@ -18,16 +18,12 @@
 #include "probe/named.h"
 #include "probe/own_fd.h"
 #include "probe/pool.h"
+#include "probe/recorder.h"
 
 #include <pthread.h>
 
-#define MR_LOSS_STRIPES 8
+#define MR_LOSS_STRIPES MR_RECORDER_STRIPES
 #define MR_TEXT_SIZE 256
-
-/* Events lost before they had a stream; striped, so that threads do not share a line. */
-struct mr_loss_stripe {
-    MR_ALIGNED(MR_CACHE_LINE) _Atomic uint64_t lost[MR_LOSS_REASON_COUNT];
-};
 
 /* Constant but in a forked child, which sets it anew. */
 struct mr_source {
@@ -51,7 +47,12 @@ struct mr_probe {
     uint32_t main_tid;
     struct mr_own_fd error_output; /* as it was at the start */
     pthread_key_t thread_key;
-    struct mr_loss_stripe stripes[MR_LOSS_STRIPES];
+    /*
+     * Events lost before they had a stream; striped, so that threads do not share a line.
+     * The recorder's, where there is one.
+     */
+    struct mr_loss_stripe *stripes, own_stripes[MR_LOSS_STRIPES];
+    struct mr_recorder recorder; /* policy overwrite */
 
     /* Requests to the writer and its answers; futexes. */
     _Atomic uint32_t flush_wanted, flush_done;

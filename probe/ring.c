@@ -22,6 +22,7 @@
 #include "probe/ring.h"
 
 #include "probe/futex.h"
+#include "probe/recorder_format.h"
 
 #include <errno.h>
 
@@ -45,21 +46,31 @@ static void put(struct mr_thread *thread, uint64_t word)
     thread->cursor++;
 }
 
-/* Payload first, so that a first word is never seen without it. */
+/*
+ * Payload first, so that a first word is never seen without it. `events`: how many it
+ * tells of. A stranger who finds payload without a first word must not take it for
+ * events: `writing` tells it, [B] pairs with [Q] in probe/recorder_read.c.
+ */
 static void put_record(struct mr_thread *thread, uint64_t first, const uint64_t *payload,
-                       uint32_t words)
+                       uint32_t words, uint64_t events)
 {
+    struct mr_recorder_ring *recorded = thread->ring->recorded;
     uint64_t index = thread->cursor;
 
-    for (uint32_t i = 0; i < words; i++)
+    if (recorded) /* relaxed: the payload is released after it */
+        mr_store_relaxed(&recorded->writing, index);
+    for (uint32_t i = 0; i < words; i++) /* [B] */
         mr_ring_store(thread, index + 1 + i, payload[i] & MR_WORD_PAYLOAD_MASK);
     mr_ring_store(thread, index, first);
     thread->cursor = index + 1 + words;
+    thread->ring->not_events += 1 + words - events;
+    if (recorded)
+        mr_store_release(&recorded->writing, MR_RECORDER_NONE); /* [B] */
 }
 
 static void put_sync(struct mr_thread *thread, uint64_t ticks)
 {
-    put_record(thread, mr_word_record(MR_RECORD_SYNC, 1, 0, ticks), &ticks, 1);
+    put_record(thread, mr_word_record(MR_RECORD_SYNC, 1, 0, ticks), &ticks, 1, 0);
     thread->period = ticks >> 31;
 }
 
@@ -74,7 +85,8 @@ static void put_losses(struct mr_thread *thread, uint64_t ticks)
 
         if (events == 0)
             continue;
-        put_record(thread, mr_word_record(MR_RECORD_LOSS, 2, 0, ticks), payload, 2);
+        put_record(thread, mr_word_record(MR_RECORD_LOSS, 2, 0, ticks), payload, 2,
+                   events);
         mr_store_relaxed(&ring->pending[owner_reasons[i]], 0);
         nesting = 0; /* the first record tells it for all */
     }
@@ -234,21 +246,41 @@ static void put_event(struct mr_thread *thread, const struct mr_event *event,
     if (event->words == 1)
         put(thread, event->bits | (uint32_t)ticks);
     else
-        put_record(thread, event->bits | (uint32_t)ticks, &event->payload, 1);
+        put_record(thread, event->bits | (uint32_t)ticks, &event->payload, 1, 1);
 }
 
 /* Signals are blocked, nothing of this thread is reserved but by interrupted frames. */
 static void write_or_drop(struct mr_thread *thread, const struct mr_event *event,
                           uint64_t ticks, uint64_t *mask)
 {
-    bool has_room = grant(thread, words_needed(thread, event));
+    bool has_room;
 
+    if (thread->ring->recorded) {
+        mr_ring_record_grant(thread, words_needed(thread, event), ticks);
+        put_event(thread, event, ticks);
+        return;
+    }
+    has_room = grant(thread, words_needed(thread, event));
     if (!has_room && may_wait(thread) && !is_nested(thread))
         has_room = wait_for_room(thread, event, mask);
     if (has_room)
         put_event(thread, event, ticks);
     else
         mr_ring_drop(thread, event, full_reason(thread));
+}
+
+/*
+ * A copy of the process that was made past fork()'s handlers shares the words with its
+ * parent under policy overwrite: it leaves them here, at the end of what was granted.
+ */
+static bool leave_copied(struct mr_thread *thread)
+{
+    if ((uint32_t)syscall(SYS_getpid) == mr_load_relaxed(&thread->ring->shared->pid))
+        return false;
+    thread->words = NULL;
+    thread->ring = NULL;
+    thread->flags |= MR_THREAD_CLOSED;
+    return true;
 }
 
 /*
@@ -260,6 +292,8 @@ static void write_or_drop(struct mr_thread *thread, const struct mr_event *event
 static void event_masked(struct mr_thread *thread, const struct mr_event *event,
                          uint64_t ticks, uint64_t index, uint64_t *mask)
 {
+    if (thread->ring->recorded && leave_copied(thread))
+        return;
     if (index != MR_INDEX_NONE) {
         if (index < thread->limit) {
             mr_ring_store(thread, index, event->bits | (uint32_t)ticks);
@@ -277,8 +311,8 @@ static bool drop_early(struct mr_thread *thread, const struct mr_event *event)
     uint64_t end = mr_load_relaxed(&thread->ring->tail) + thread->mask + 1;
 
     /* Relaxed: grant() looks again, with the order that it needs. */
-    if (!is_dropping(thread) || thread->cursor + words_needed(thread, event) <= end ||
-        may_wait(thread))
+    if (!is_dropping(thread) || thread->ring->recorded ||
+        thread->cursor + words_needed(thread, event) <= end || may_wait(thread))
         return false;
     mr_ring_drop(thread, event, full_reason(thread));
     return true;
@@ -326,17 +360,26 @@ void mr_ring_attach(struct mr_thread *thread, struct mr_ring *ring)
     thread->stalled_tail = NOT_STALLED;
     thread->period = MR_PERIOD_NONE;
     thread->flags &= ~(uint32_t)MR_THREAD_DROPPING;
+    if (ring->recorded)
+        mr_ring_record_begin(thread);
     thread->words = ring->words;
 }
 
 void mr_ring_detach(struct mr_thread *thread)
 {
     struct mr_ring *ring = thread->ring;
+    uint64_t ticks = mr_clock_ticks();
 
+    if (ring->recorded && is_dropping(thread)) {
+        mr_ring_record_grant(thread, LOSS_WORDS * MR_ARRAY_COUNT(owner_reasons), ticks);
+        put_losses(thread, ticks);
+    }
+    if (ring->recorded)
+        mr_ring_record_end(thread);
     thread->words = NULL;
     thread->ring = NULL;
     mr_store_relaxed(&ring->end, thread->cursor);
-    /* [D] pairs with [C] in mr_drain_round(). */
+    /* [D] pairs with [C] in mr_drain_round(), and in probe/pool.c. */
     mr_store_release(&ring->state, MR_RING_CLOSED);
     mr_ring_wake_writer(ring->shared); /* the next thread wants it */
 }

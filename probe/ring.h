@@ -27,6 +27,10 @@
  * one that stands still costs each thread one time-out, and what it does in the rest of
  * the standstill.
  *
+ * Policy overwrite: there is always room, the oldest words make it, and nobody drains.
+ * What a reader needs to know of the ring lies in memory that outlives the process
+ * (probe/recorder_format.h); the slow path keeps it true, once per segment.
+ *
  * Who may call: the thread that owns the ring, and signal handlers on it.
  */
 #ifndef MR_PROBE_RING_H
@@ -45,6 +49,8 @@
 #define MR_RING_WORDS_MIN (UINT64_C(1) << 9) /* 4 KiB */
 #define MR_RING_NAME_SIZE 64
 
+struct mr_recorder_ring;
+
 /*
  * Ring states: a thread takes a FREE ring to OWNED; at its end, to CLOSED; the writer
  * drains a closed ring and makes it FREE.
@@ -60,6 +66,8 @@ struct mr_ring_shared {
     _Atomic uint32_t sleeping; /* futex: 1 while the writer sleeps until an event */
     _Atomic uint32_t taken;    /* frames that the writer has taken from rings */
     _Atomic uint32_t stalled;  /* taken + 1 when a wait for a ring timed out, or 0 */
+    _Atomic uint64_t closed_count; /* threads that ended; policy overwrite */
+    _Atomic uint32_t *epoch;       /* of the module table; policy overwrite */
 };
 
 #define MR_RING_HOLES_MAX 8
@@ -83,12 +91,15 @@ struct mr_ring {
     uint64_t capacity; /* words */
     struct mr_ring_shared *shared;
     struct mr_ring *next;
+    struct mr_recorder_ring *recorded; /* policy overwrite, else NULL */
 
     /* Written by the thread that takes it, before state OWNED is released. */
     uint32_t stream, tid;
+    uint32_t start_site;    /* policy overwrite */
     uint64_t start_address; /* of the thread's start function; 0: unknown */
     uint64_t start_ticks;
-    _Atomic uint32_t state; /* enum mr_ring_state */
+    _Atomic uint32_t state;   /* enum mr_ring_state */
+    _Atomic uint32_t is_cold; /* at state FREE: its pages went back to the system */
     _Atomic uint32_t name_version;
     _Atomic char name[MR_RING_NAME_SIZE];
 
@@ -96,6 +107,12 @@ struct mr_ring {
     MR_ALIGNED(MR_CACHE_LINE) _Atomic uint64_t pending[MR_LOSS_REASON_COUNT];
     _Atomic uint64_t nesting; /* bits 0-30 pops, 31-61 pushes, as in a loss record */
     _Atomic uint64_t end;     /* at state CLOSED: the number of words ever reserved */
+    /* The owner's, policy overwrite. */
+    uint64_t first_index;          /* of the thread */
+    uint64_t not_events;           /* words since then that are none, less losses told */
+    uint64_t sealed;               /* words below have their lap's bit, written or not */
+    uint64_t anchor_count;         /* of the ring, ever */
+    _Atomic uint64_t closed_order; /* at state CLOSED */
 
     /* The writer's. */
     MR_ALIGNED(MR_CACHE_LINE) _Atomic uint64_t tail;
@@ -228,5 +245,15 @@ void mr_ring_attach(struct mr_thread *thread, struct mr_ring *ring);
 void mr_ring_detach(struct mr_thread *thread);
 /* As new: the words must be zero. Nobody else may use it. */
 void mr_ring_reset(struct mr_ring *ring);
+
+/*
+ * Policy overwrite, ring_record.c; signals are blocked. grant: room for `need` words from
+ * the cursor on, at `ticks`. begin, end: of a thread with the ring.
+ */
+void mr_ring_record_grant(struct mr_thread *thread, uint64_t need, uint64_t ticks);
+void mr_ring_record_begin(struct mr_thread *thread);
+void mr_ring_record_end(struct mr_thread *thread);
+/* Its thread has a new name. */
+void mr_ring_record_name(const struct mr_ring *ring);
 
 #endif

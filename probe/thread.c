@@ -65,6 +65,7 @@ static void describe(struct mr_probe *probe, struct mr_thread *thread,
     ring->start_address = thread->start_address;
     if (ring->start_address == 0 && ring->tid == probe->main_tid)
         ring->start_address = probe->main_address;
+    ring->start_site = mr_windows_site(&probe->windows, ring->start_address);
     ring->start_ticks = mr_clock_ticks();
     (void)prctl(PR_GET_NAME, name);
     set_name(ring, name);
@@ -195,11 +196,18 @@ void mr_thread_after_fork(struct mr_thread *thread)
     *thread = (struct mr_thread){.start_address = start_address};
 }
 
+static void rename_thread(struct mr_ring *ring, const char *name)
+{
+    set_name(ring, name);
+    if (ring->recorded)
+        mr_ring_record_name(ring);
+}
+
 MR_EXPORT void mr_thread_name(const char *name)
 {
     int saved_errno = errno;
 
     if (mr_probe_enabled() && mr_thread_meet(&mr_thread_self))
-        set_name(mr_thread_self.ring, name);
+        rename_thread(mr_thread_self.ring, name);
     errno = saved_errno;
 }
