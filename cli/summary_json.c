@@ -25,7 +25,64 @@ static json_t *id_json(struct mr_id id)
     return json_string(mr_id_format(id, text));
 }
 
-static json_t *function_json(const struct mr_summary_function *row)
+static json_t *counter_stats_json(const struct mr_counter_stats *stats)
+{
+    json_t *object = json_object();
+
+    set_number(object, "calls", stats->calls);
+    set_number(object, "backward", stats->backward);
+    if (stats->calls == 0)
+        return object;
+    set_number(object, "self", stats->self.sum);
+    set_number(object, "self_min", stats->self.min);
+    set_number(object, "self_max", stats->self.max);
+    set_number(object, "total", stats->total.sum);
+    set_number(object, "total_min", stats->total.min);
+    set_number(object, "total_max", stats->total.max);
+    return object;
+}
+
+/* Only those that counted in this function. */
+static void set_counts(json_t *object, const struct mr_summary *summary,
+                       const struct mr_summary_function *row)
+{
+    json_t *counts = json_object();
+
+    for (size_t i = 0; row->counts && i < summary->counter_count; i++)
+        if (row->counts[i].calls + row->counts[i].backward)
+            (void)json_object_set_new(counts, summary->counters[i].name,
+                                      counter_stats_json(&row->counts[i]));
+    if (json_object_size(counts))
+        (void)json_object_set(object, "counters", counts);
+    json_decref(counts);
+}
+
+static json_t *counter_json(const struct mr_summary *summary, uint32_t counter)
+{
+    json_t *object = json_object();
+    json_t *absent = json_array();
+
+    set_text(object, "name", summary->counters[counter].name);
+    set_text(object, "unit", summary->counters[counter].unit);
+    (void)json_object_set_new(object, "counted",
+                              json_boolean(summary->counters[counter].is_counted));
+    for (size_t i = 0; i < summary->absence_count; i++) {
+        json_t *row = json_object();
+
+        set_text(row, "app", summary->absences[i].app);
+        set_text(row, "version", summary->absences[i].version);
+        set_text(row, "host", summary->absences[i].host);
+        set_text(row, "reason", summary->absences[i].reason);
+        if (summary->absences[i].counter == counter)
+            (void)json_array_append(absent, row);
+        json_decref(row);
+    }
+    (void)json_object_set_new(object, "absent", absent);
+    return object;
+}
+
+static json_t *function_json(const struct mr_summary *summary,
+                             const struct mr_summary_function *row)
 {
     json_t *object = json_object();
 
@@ -39,6 +96,7 @@ static json_t *function_json(const struct mr_summary_function *row)
     set_number(object, "failed", row->failed);
     set_number(object, "incomplete", row->incomplete);
     (void)json_object_set_new(object, "outer", json_boolean(row->is_outer));
+    set_counts(object, summary, row);
     if (!row->is_timed)
         return object;
     set_number(object, "self_ns", row->self_ns);
@@ -133,13 +191,17 @@ static json_t *summary_json(const struct mr_summary *summary, const struct mr_ru
     json_t *object = json_object();
     json_t *functions = json_array();
     json_t *entries = json_array();
+    json_t *counters = json_array();
 
     if (run)
         (void)json_object_set_new(object, "run", run_json(run));
     for (size_t i = 0; i < summary->function_count && i < view->functions; i++)
-        (void)json_array_append_new(functions, function_json(&summary->functions[i]));
+        (void)json_array_append_new(functions,
+                                    function_json(summary, &summary->functions[i]));
     for (size_t i = 0; i < summary->entry_count && i < view->entries; i++)
         (void)json_array_append_new(entries, entry_json(&summary->entries[i]));
+    for (uint32_t i = 0; i < summary->counter_count; i++)
+        (void)json_array_append_new(counters, counter_json(summary, i));
     set_number(object, "traces", summary->traces);
     set_number(object, "calls", summary->calls);
     set_number(object, "incomplete_calls", summary->incomplete_calls);
@@ -153,6 +215,10 @@ static json_t *summary_json(const struct mr_summary *summary, const struct mr_ru
     (void)json_object_set_new(object, "coverage_time_ns",
                               coverage_json(summary->coverage.time_ns));
     (void)json_object_set_new(object, "ledger", ledger_json(&summary->ledger));
+    if (summary->counter_count)
+        (void)json_object_set_new(object, "counters", counters);
+    else
+        json_decref(counters);
     set_number(object, "function_total", summary->function_total);
     (void)json_object_set_new(object, "functions", functions);
     set_number(object, "entry_total", summary->entry_total);

@@ -96,6 +96,28 @@ static const char *file_name(const char *path)
     return slash ? slash + 1 : path;
 }
 
+/* Further counters are in --json alone. */
+#define COUNTER_COLUMNS_MAX 6
+
+static size_t counter_columns(const struct mr_summary *summary)
+{
+    return summary->counter_count < COUNTER_COLUMNS_MAX ? summary->counter_count
+                                                        : COUNTER_COLUMNS_MAX;
+}
+
+static const char *render_count_of(const struct mr_summary *summary,
+                                   const struct mr_summary_function *row, size_t counter,
+                                   char *text)
+{
+    const struct mr_counter_stats *stats = &row->counts[counter];
+
+    if (stats->calls == 0)
+        return summary->counters[counter].is_counted ? "-" : "absent";
+    return strcmp(summary->counters[counter].unit, "ns") == 0
+               ? mr_render_ns(stats->self.sum, text)
+               : mr_render_count(stats->self.sum, text);
+}
+
 static void put_function_row(const struct mr_summary *summary,
                              const struct mr_summary_function *row, struct mr_grid *grid)
 {
@@ -108,6 +130,8 @@ static void put_function_row(const struct mr_summary *summary,
     mr_grid_cell(grid, "%s", mr_render_count(row->calls, text));
     mr_grid_cell(grid, "%s",
                  row->is_timed ? mr_render_ns(row->self_ns / timed, text) : "-");
+    for (size_t i = 0; i < counter_columns(summary); i++)
+        mr_grid_cell(grid, "%s", render_count_of(summary, row, i, text));
     mr_grid_cell(grid, "%s%s", row->name, row->is_outer ? " (outer)" : "");
     if (*row->file && row->line)
         mr_grid_cell(grid, "%s:%" PRIu32, file_name(row->file), row->line);
@@ -115,14 +139,34 @@ static void put_function_row(const struct mr_summary *summary,
         mr_grid_cell(grid, "%s", row->module);
 }
 
-static enum mr_status put_functions(const struct mr_summary *summary,
-                                    const struct mr_view *view, struct mr_buffer *out)
+#define FUNCTION_COLUMNS 7
+#define COLUMNS_BEFORE_COUNTERS 5
+
+/* Self gains of the counters stand behind self time per call. */
+static size_t function_columns(const struct mr_summary *summary,
+                               struct mr_column *columns)
 {
-    static const struct mr_column columns[] = {
+    static const struct mr_column fixed[FUNCTION_COLUMNS] = {
         {"self", MR_RIGHT},     {"share", MR_RIGHT},     {"total", MR_RIGHT},
         {"calls", MR_RIGHT},    {"self/call", MR_RIGHT}, {"function", MR_LEFT_CUT},
         {"where", MR_LEFT_CUT},
     };
+    size_t count = 0;
+
+    for (size_t i = 0; i < FUNCTION_COLUMNS; i++) {
+        for (size_t c = 0; i == COLUMNS_BEFORE_COUNTERS && c < counter_columns(summary);
+             c++)
+            columns[count++] = (struct mr_column){summary->counters[c].name, MR_RIGHT};
+        columns[count++] = fixed[i];
+    }
+    return count;
+}
+
+static enum mr_status put_functions(const struct mr_summary *summary,
+                                    const struct mr_view *view, struct mr_buffer *out)
+{
+    struct mr_column columns[FUNCTION_COLUMNS + COUNTER_COLUMNS_MAX];
+    size_t column_count = function_columns(summary, columns);
     static const char *const titles[] = {"Functions by self time",
                                          "Functions by total time", "Functions by calls",
                                          "Functions by name"};
@@ -133,7 +177,7 @@ static enum mr_status put_functions(const struct mr_summary *summary,
 
     if (shown == 0)
         return MR_OK;
-    mr_grid_init(&grid, columns, MR_ARRAY_COUNT(columns));
+    mr_grid_init(&grid, columns, column_count);
     for (size_t i = 0; i < shown; i++)
         put_function_row(summary, &summary->functions[i], &grid);
     status = put_title(titles[view->sort], shown, summary->function_total, out);
@@ -269,6 +313,23 @@ static enum mr_status put_ledger(const struct mr_summary *summary, struct mr_buf
     return status == MR_OK ? mr_buffer_append_byte(out, '\n') : status;
 }
 
+static enum mr_status put_absences(const struct mr_summary *summary,
+                                   struct mr_buffer *out)
+{
+    enum mr_status status = MR_OK;
+
+    for (size_t i = 0; i < summary->absence_count && status == MR_OK; i++) {
+        const struct mr_summary_absence *absence = &summary->absences[i];
+        const struct mr_summary_counter *counter = &summary->counters[absence->counter];
+
+        status = mr_buffer_append_format(
+            out, "Counter   %s %s in %s%s%s: %s\n", counter->name,
+            counter->is_counted ? "partly absent" : "absent", absence->app,
+            *absence->host ? " on " : "", absence->host, absence->reason);
+    }
+    return status;
+}
+
 /* What only sometimes is there to be told. */
 static enum mr_status put_remarks(const struct mr_summary *summary, struct mr_buffer *out)
 {
@@ -305,6 +366,8 @@ enum mr_status mr_summary_text(struct mr_summary *summary, const struct mr_run *
         status = put_coverage(summary, out);
     if (status == MR_OK)
         status = put_remarks(summary, out);
+    if (status == MR_OK)
+        status = put_absences(summary, out);
     if (status == MR_OK)
         status = put_loss(summary, out);
     return status == MR_OK ? put_ledger(summary, out) : status;

@@ -44,6 +44,7 @@ static json_t *node(const struct mr_model_root *root, uint32_t index)
     json_object_set_new(object, "site", mr_json_site(mr_model_site(root, path->site)));
     if (path->flags & MR_DELTA_PATH_OUTER)
         json_object_set_new(object, "outer", json_true());
+    mr_json_add_path_counters(object, root, index);
     return object;
 }
 
@@ -177,9 +178,11 @@ json_t *mr_api_paths(struct mr_api_request *request)
                                             : subtree(&tree, order[at].index, depth));
     }
     free(order);
-    return json_pack("{s:o, s:o, s:o, s:o, s:o}", "generation",
-                     mr_json_u64(tree.root->head.generation), "total",
-                     mr_json_u64(mr_model_count(tree.root, MR_MODEL_PATH)), "shown",
-                     mr_json_u64(limit - tree.left), "more", mr_json_u64(count - at),
-                     "paths", rows);
+    json_t *body = json_pack("{s:o, s:o, s:o, s:o, s:o}", "generation",
+                             mr_json_u64(tree.root->head.generation), "total",
+                             mr_json_u64(mr_model_count(tree.root, MR_MODEL_PATH)),
+                             "shown", mr_json_u64(limit - tree.left), "more",
+                             mr_json_u64(count - at), "paths", rows);
+    mr_json_add_counters(body, tree.root);
+    return body;
 }

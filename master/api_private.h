@@ -75,6 +75,12 @@ json_t *mr_json_site(const struct mr_model_site *site);
 json_t *mr_json_ledger(const struct mr_summary_ledger *ledger);
 /* The calls and times of a path. */
 json_t *mr_json_path_stats(const struct mr_path_stats *stats);
+/* "counters" of an object: of a path, of a function, of the answer as a whole. Nothing where there are none. */
+void mr_json_add_path_counters(json_t *object, const struct mr_model_root *root,
+                               uint32_t path);
+void mr_json_add_function_counters(json_t *object, const struct mr_summary *summary,
+                                   const struct mr_summary_function *row);
+void mr_json_add_counters(json_t *body, const struct mr_model_root *root);
 /* Adds all members of `from` (taken) to `into`. */
 void mr_json_merge(json_t *into, json_t *from);
 

@@ -58,7 +58,8 @@ static size_t at_most(size_t count, uint64_t limit)
     return count > limit ? (size_t)limit : count;
 }
 
-static json_t *function(const struct mr_summary_function *row)
+static json_t *function(const struct mr_summary *summary,
+                        const struct mr_summary_function *row)
 {
     bool timed = row->is_timed;
     json_t *object = json_pack(
@@ -77,6 +78,7 @@ static json_t *function(const struct mr_summary_function *row)
                             mr_json_u64_if(timed, row->total_ns), "total_min_ns",
                             mr_json_u64_if(timed, row->total_min_ns), "total_max_ns",
                             mr_json_u64_if(timed, row->total_max_ns)));
+    mr_json_add_function_counters(object, summary, row);
     return object;
 }
 
@@ -94,12 +96,13 @@ json_t *mr_api_functions(struct mr_api_request *request)
     sort(summary->functions, summary->function_count, sizeof(*summary->functions), by);
     json_t *rows = json_array();
     for (size_t i = 0; i < at_most(summary->function_count, limit); i++)
-        json_array_append_new(rows, function(&summary->functions[i]));
+        json_array_append_new(rows, function(summary, &summary->functions[i]));
     json_t *body = json_pack("{s:o, s:o, s:o, s:o, s:o}", "generation",
                              mr_json_u64(summary->generation), "total",
                              mr_json_u64(summary->function_total), "calls",
                              mr_json_u64(summary->calls), "self_ns",
                              mr_json_u64(summary->self_ns), "functions", rows);
+    mr_json_add_counters(body, request->root);
     mr_summary_free(summary);
     return body;
 }

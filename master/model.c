@@ -63,6 +63,12 @@ static uint32_t limit_of(const struct mr_model_limits *limits, enum mr_model_tab
         return limits->counters;
     case MR_MODEL_SENDER:
         return limits->senders;
+    case MR_MODEL_SPAN_COUNTER:
+        return limits->span_counters;
+    case MR_MODEL_COUNTER_NOTE:
+        return limits->counter_notes;
+    case MR_MODEL_PATH_COUNTER:
+        return limits->path_counters;
     default:
         return limits->paths;
     }
@@ -128,6 +134,7 @@ void mr_model_free(struct mr_model *model)
     free_indices(&model->sources);
     free_indices(&model->paths);
     free_indices(&model->shapes);
+    free_indices(&model->span_counters);
     free(mr_load_relaxed(&model->published)); /* no other thread any more */
     free(working);
     free(model);

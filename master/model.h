@@ -56,7 +56,10 @@
     X(OUTER, "outers")                                                                   \
     X(COUNTER, "counters")                                                               \
     X(SENDER, "senders")                                                                 \
-    X(OPEN, "open")
+    X(OPEN, "open")                                                                      \
+    X(SPAN_COUNTER, "span_counters")                                                     \
+    X(COUNTER_NOTE, "counter_notes")                                                     \
+    X(PATH_COUNTER, "path_counters")
 
 enum mr_model_table {
 #define X(name, text) MR_MODEL_##name,
@@ -204,6 +207,25 @@ struct mr_model_counter {
     char name[MR_DELTA_COUNTER_NAME_MAX];
 };
 
+struct mr_model_span_counter {
+    struct mr_cow_head head;
+    struct mr_id id;
+    bool known;
+    const char *name, *unit; /* unit: "1", "ns" */
+};
+
+struct mr_model_counter_note {
+    struct mr_cow_head head;
+    uint32_t scope, counter;
+    const char *absent; /* why it does not count in some of the scope; "": it counts */
+};
+
+struct mr_model_path_counter {
+    struct mr_cow_head head;
+    uint32_t path, counter;
+    struct mr_counter_stats stats;
+};
+
 struct mr_model_sender { /* not stored */
     struct mr_cow_head head;
     struct mr_id id;
@@ -258,6 +280,7 @@ struct mr_model_root {
 
 struct mr_model_limits {
     uint32_t sites, scopes, sources, streams, paths, shapes, nodes, counters, senders;
+    uint32_t span_counters, counter_notes, path_counters;
     uint32_t series_points; /* per series */
 };
 #define MR_MODEL_LIMITS_DEFAULT                                                          \
@@ -270,6 +293,9 @@ struct mr_model_limits {
                               .nodes = 1u << 20,                                         \
                               .counters = 1u << 10,                                      \
                               .senders = 1u << 14,                                       \
+                              .span_counters = 64,                                       \
+                              .counter_notes = 1u << 14,                                 \
+                              .path_counters = 1u << 20,                                 \
                               .series_points = 1u << 18})
 #define MR_MODEL_CHILDREN_PER_NODE 16 /* limit of all children = this x limit of nodes */
 #define MR_MODEL_PATH_DEPTH_MAX 8192  /* deeper paths are refused */
@@ -331,6 +357,9 @@ MR_MODEL_GET(outer, OUTER)
 MR_MODEL_GET(counter, COUNTER)
 MR_MODEL_GET(sender, SENDER)
 MR_MODEL_GET(open, OPEN)
+MR_MODEL_GET(span_counter, SPAN_COUNTER)
+MR_MODEL_GET(counter_note, COUNTER_NOTE)
+MR_MODEL_GET(path_counter, PATH_COUNTER)
 #undef MR_MODEL_GET
 
 static inline uint32_t mr_model_count(const struct mr_model_root *root,
@@ -351,6 +380,9 @@ static inline uint32_t mr_model_find_shape(const struct mr_model_root *root,
 {
     return mr_cow_map_find(&root->shape_nodes, node);
 }
+/* What a path gained of a span counter, or NULL. */
+const struct mr_counter_stats *mr_model_counter_of_path(const struct mr_model_root *root,
+                                                        uint32_t path, uint32_t counter);
 /* The window's points, or NULL. */
 const struct mr_model_window *mr_model_window_at(const struct mr_model_root *root,
                                                  enum mr_model_series series,

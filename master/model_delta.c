@@ -212,6 +212,17 @@ enum mr_status mr_model_add_counter(struct mr_model *model, const char *name,
     return MR_OK;
 }
 
+static enum mr_status take_path_counter(struct apply *apply,
+                                        const struct mr_delta_item *item)
+{
+    uint32_t path = index_of(&apply->model->paths, item->path);
+    uint32_t counter = index_of(&apply->model->span_counters, item->counter);
+
+    if (path == MR_MODEL_NONE || counter == MR_MODEL_NONE)
+        return refuse(apply, MR_MODEL_PATH_COUNTER);
+    return mr_model_add_path_counter(apply->model, path, counter, item->counter_stats);
+}
+
 static enum mr_status take_open(struct apply *apply, const struct mr_delta_item *item)
 {
     uint32_t path = index_of(&apply->model->paths, item->path);
@@ -260,6 +271,9 @@ static enum mr_status take_id(struct apply *apply, const struct mr_delta_item *i
     case MR_DELTA_SCOPE:
         status = mr_model_add_scope(model, item->id, &index);
         return remember_result(&model->scopes, status, index);
+    case MR_DELTA_SPAN_COUNTER:
+        status = mr_model_add_span_counter(model, item->id, &index);
+        return remember_result(&model->span_counters, status, index);
     default:
         status = mr_model_add_source(model, item->id, &index);
         return remember_result(&model->sources, status, index);
@@ -274,6 +288,7 @@ static enum mr_status take(struct apply *apply, const struct mr_delta_item *item
     case MR_DELTA_SITE:
     case MR_DELTA_SCOPE:
     case MR_DELTA_SOURCE:
+    case MR_DELTA_SPAN_COUNTER:
         return take_id(apply, item);
     case MR_DELTA_PATH:
         return take_path(apply, item);
@@ -291,6 +306,8 @@ static enum mr_status take(struct apply *apply, const struct mr_delta_item *item
         return take_open(apply, item);
     case MR_DELTA_COUNTER:
         return mr_model_add_counter(apply->model, item->name, item->value);
+    case MR_DELTA_PATH_COUNTER:
+        return take_path_counter(apply, item);
     }
     return MR_OK;
 }
@@ -319,6 +336,7 @@ static void forget_indices(struct mr_model *model)
     model->sources.count = 0;
     model->paths.count = 0;
     model->shapes.count = 0;
+    model->span_counters.count = 0;
 }
 
 enum mr_status mr_model_apply_delta(struct mr_model *model, struct mr_id sender,

@@ -26,7 +26,7 @@ struct mr_model {
     struct mr_model_root *working; /* the writer's; a copy of it is published */
     struct mr_cow cow;
     struct mr_model_limits limits;
-    struct mr_model_indices sites, scopes, sources, paths, shapes;
+    struct mr_model_indices sites, scopes, sources, paths, shapes, span_counters;
     _Atomic uint64_t saved_generation;
     bool waits_for_store; /* the series keep what is not saved */
     struct mr_model_root *_Atomic published;
@@ -84,6 +84,17 @@ enum mr_status mr_model_add_stream(struct mr_model *model, uint32_t source,
                                    uint32_t stream, const struct mr_ledger_entry *entry);
 enum mr_status mr_model_add_counter(struct mr_model *model, const char *name,
                                     uint64_t value);
+
+/* model_counters.c */
+enum mr_status mr_model_add_span_counter(struct mr_model *model, struct mr_id id,
+                                         uint32_t *index);
+enum mr_status mr_model_name_span_counter(struct mr_model *model, uint32_t index,
+                                          const char *name, const char *unit);
+enum mr_status mr_model_put_span_counter(struct mr_model *model,
+                                         const struct mr_dict_span_counter *counter);
+enum mr_status mr_model_add_path_counter(struct mr_model *model, uint32_t path,
+                                         uint32_t counter,
+                                         const struct mr_counter_stats *stats);
 
 /*
  * model_series.c: adds to the point (window, index) of a series. `stats` is of the

@@ -105,6 +105,8 @@ static size_t plain_size(uint32_t kind)
         return sizeof(struct mr_model_sender);
     case MR_MODEL_OPEN:
         return sizeof(struct mr_model_open);
+    case MR_MODEL_PATH_COUNTER:
+        return sizeof(struct mr_model_path_counter);
     case MR_MODEL_KIND_WINDOW:
         return sizeof(struct mr_model_window);
     case MR_MODEL_KIND_ENTRY_POINT:

@@ -114,7 +114,9 @@ static enum mr_status make_schema(sqlite3 *db, struct mr_error *error)
             status = mr_sql_exec(db, "COMMIT", error);
         version = MR_STORE_SCHEMA_VERSION;
     }
-    return status == MR_OK ? check_version(version, error) : status;
+    if (status == MR_OK)
+        status = check_version(version, error);
+    return status == MR_OK ? mr_sql_exec(db, mr_store_additions, error) : status;
 }
 
 static enum mr_status prepare(struct mr_store *store, struct mr_error *error)

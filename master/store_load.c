@@ -306,17 +306,77 @@ static enum mr_status load_counter(struct load *load)
     return mr_model_add_counter(load->model, name, mr_sql_get_u64(&load->sql));
 }
 
+static enum mr_status load_span_counter(struct load *load)
+{
+    struct mr_sql *sql = &load->sql;
+    uint32_t index = mr_sql_get_index(sql), got;
+    struct mr_id id = mr_sql_get_id(sql);
+    bool known = mr_sql_get_u64(sql);
+    const char *name = mr_sql_get_text(sql), *unit = mr_sql_get_text(sql);
+    enum mr_status status = mr_model_add_span_counter(load->model, id, &got);
+
+    if (status == MR_OK && known)
+        status = mr_model_name_span_counter(load->model, got, name, unit);
+    return expect_index(status, index, got);
+}
+
+static enum mr_status load_counter_note(struct load *load)
+{
+    const struct mr_model_root *root = load->model->working;
+    struct mr_sql *sql = &load->sql;
+    uint32_t index = mr_sql_get_index(sql), got = count_of(load, MR_MODEL_COUNTER_NOTE);
+    const struct mr_model_scope *scope = mr_model_scope(root, mr_sql_get_index(sql));
+    const struct mr_model_span_counter *counter =
+        mr_model_span_counter(root, mr_sql_get_index(sql));
+
+    if (!scope || !counter)
+        return MR_EFORMAT;
+    const struct mr_dict_span_counter note = {.scope = scope->id,
+                                              .id = counter->id,
+                                              .name = counter->name,
+                                              .unit = counter->unit,
+                                              .absent = mr_sql_get_text(sql)};
+    return expect_index(mr_model_put_span_counter(load->model, &note), index, got);
+}
+
+static enum mr_status load_path_counter(struct load *load)
+{
+    struct mr_sql *sql = &load->sql;
+    uint32_t index = mr_sql_get_index(sql), got = count_of(load, MR_MODEL_PATH_COUNTER);
+    uint32_t path = mr_sql_get_index(sql), counter = mr_sql_get_index(sql);
+    struct mr_counter_stats stats = {.calls = mr_sql_get_u64(sql)};
+
+    stats.backward = mr_sql_get_u64(sql);
+    get_times(sql, &stats.self);
+    get_times(sql, &stats.total);
+    if (path >= count_of(load, MR_MODEL_PATH) ||
+        counter >= count_of(load, MR_MODEL_SPAN_COUNTER))
+        return MR_EFORMAT;
+    return expect_index(mr_model_add_path_counter(load->model, path, counter, &stats),
+                        index, got);
+}
+
 static const struct {
     const char *name;
     enum mr_status (*row)(struct load *load);
-    const char *key; /* NULL: idx */
+    const char *key;  /* NULL: idx */
+    bool is_addition; /* a store made before it has none */
 } tables[] = {
-    {"scope", load_scope, NULL},       {"site", load_site, NULL},
-    {"source", load_source, NULL},     {"stream", load_stream, NULL},
-    {"path", load_path, NULL},         {"path_total", load_path_total, "path"},
-    {"entry", load_entry, NULL},       {"node", load_node, NULL},
-    {"shape", load_shape, NULL},       {"shape_total", load_shape_total, "shape"},
-    {"outer_frame", load_outer, NULL}, {"counter", load_counter, NULL},
+    {"scope", load_scope, NULL, false},
+    {"site", load_site, NULL, false},
+    {"source", load_source, NULL, false},
+    {"stream", load_stream, NULL, false},
+    {"path", load_path, NULL, false},
+    {"path_total", load_path_total, "path", false},
+    {"entry", load_entry, NULL, false},
+    {"node", load_node, NULL, false},
+    {"shape", load_shape, NULL, false},
+    {"shape_total", load_shape_total, "shape", false},
+    {"outer_frame", load_outer, NULL, false},
+    {"counter", load_counter, NULL, false},
+    {"span_counter", load_span_counter, NULL, true},
+    {"counter_note", load_counter_note, NULL, true},
+    {"path_counter", load_path_counter, NULL, true},
 };
 
 static const struct {
@@ -367,6 +427,37 @@ static enum mr_status load_series(struct load *load, sqlite3 *db, size_t at)
     return load_rows(load, db, query, windows[at].name, windows[at].row);
 }
 
+static enum mr_status has_table(struct load *load, sqlite3 *db, const char *name,
+                                bool *is_there)
+{
+    enum mr_status status = mr_sql_prepare(
+        db, "SELECT 1 FROM sqlite_master WHERE type = 'table' AND name = ?", &load->sql,
+        load->error);
+
+    if (status == MR_OK) {
+        mr_sql_text(&load->sql, name);
+        status = mr_sql_row(&load->sql, load->error);
+    }
+    mr_sql_finish(&load->sql);
+    *is_there = status == MR_OK;
+    return status == MR_END ? MR_OK : status;
+}
+
+static enum mr_status load_table(struct load *load, sqlite3 *db, size_t at)
+{
+    char query[96];
+    bool is_there = true;
+    enum mr_status status = MR_OK;
+
+    if (tables[at].is_addition)
+        status = has_table(load, db, tables[at].name, &is_there);
+    if (status != MR_OK || !is_there)
+        return status;
+    snprintf(query, sizeof(query), "SELECT * FROM %s ORDER BY %s", tables[at].name,
+             tables[at].key ? tables[at].key : "idx");
+    return load_rows(load, db, query, tables[at].name, tables[at].row);
+}
+
 enum mr_status mr_store_load_tables(sqlite3 *db, struct mr_model *model,
                                     struct mr_error *error)
 {
@@ -375,13 +466,8 @@ enum mr_status mr_store_load_tables(sqlite3 *db, struct mr_model *model,
 
     load.path_stats.histogram = MR_HISTOGRAM_EMPTY;
     load.shape_stats.histogram = MR_HISTOGRAM_EMPTY;
-    for (size_t i = 0; i < MR_ARRAY_COUNT(tables) && status == MR_OK; i++) {
-        char query[96];
-
-        snprintf(query, sizeof(query), "SELECT * FROM %s ORDER BY %s", tables[i].name,
-                 tables[i].key ? tables[i].key : "idx");
-        status = load_rows(&load, db, query, tables[i].name, tables[i].row);
-    }
+    for (size_t i = 0; i < MR_ARRAY_COUNT(tables) && status == MR_OK; i++)
+        status = load_table(&load, db, i);
     for (size_t i = 0; i < MR_ARRAY_COUNT(windows) && status == MR_OK; i++)
         status = load_series(&load, db, i);
     mr_histogram_fini(&load.path_stats.histogram);

@@ -51,6 +51,7 @@ struct mr_id mr_sql_get_id(struct mr_sql *sql);     /* zero where it is no id */
 enum mr_status mr_sql_exec(sqlite3 *db, const char *text, struct mr_error *error);
 
 extern const char mr_store_schema[]; /* store_schema.c: CREATE TABLE ... */
+extern const char mr_store_additions[];
 
 struct mr_store_row { /* in a batch's buffer, followed by `size` bytes */
     uint64_t number, sequence;

@@ -265,6 +265,46 @@ static enum mr_status save_counter(void *context, uint32_t index, const void *re
     return run(save);
 }
 
+static enum mr_status save_span_counter(void *context, uint32_t index, const void *record)
+{
+    struct save *save = context;
+    const struct mr_model_span_counter *counter = record;
+
+    mr_sql_u64(&save->sql, index);
+    mr_sql_id(&save->sql, counter->id);
+    mr_sql_u64(&save->sql, counter->known);
+    mr_sql_text(&save->sql, counter->name);
+    mr_sql_text(&save->sql, counter->unit);
+    return run(save);
+}
+
+static enum mr_status save_counter_note(void *context, uint32_t index, const void *record)
+{
+    struct save *save = context;
+    const struct mr_model_counter_note *note = record;
+
+    mr_sql_u64(&save->sql, index);
+    mr_sql_u64(&save->sql, note->scope);
+    mr_sql_u64(&save->sql, note->counter);
+    mr_sql_text(&save->sql, note->absent);
+    return run(save);
+}
+
+static enum mr_status save_path_counter(void *context, uint32_t index, const void *record)
+{
+    struct save *save = context;
+    const struct mr_model_path_counter *row = record;
+
+    mr_sql_u64(&save->sql, index);
+    mr_sql_u64(&save->sql, row->path);
+    mr_sql_u64(&save->sql, row->counter);
+    mr_sql_u64(&save->sql, row->stats.calls);
+    mr_sql_u64(&save->sql, row->stats.backward);
+    put_times(&save->sql, &row->stats.self);
+    put_times(&save->sql, &row->stats.total);
+    return run(save);
+}
+
 static enum mr_status save_window(void *context, uint32_t index, const void *record)
 {
     struct save *save = context;
@@ -297,6 +337,12 @@ static const struct {
     {MR_MODEL_SHAPE_STAT, "REPLACE INTO shape_total VALUES" VALUES_11, save_shape_total},
     {MR_MODEL_OUTER, "REPLACE INTO outer_frame VALUES(?, ?, ?, ?)", save_outer},
     {MR_MODEL_COUNTER, "REPLACE INTO counter VALUES(?, ?, ?)", save_counter},
+    {MR_MODEL_SPAN_COUNTER, "REPLACE INTO span_counter VALUES(?, ?, ?, ?, ?)",
+     save_span_counter},
+    {MR_MODEL_COUNTER_NOTE, "REPLACE INTO counter_note VALUES(?, ?, ?, ?)",
+     save_counter_note},
+    {MR_MODEL_PATH_COUNTER, "REPLACE INTO path_counter VALUES" VALUES_11,
+     save_path_counter},
 };
 
 #define VALUES_12 "(?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"

@@ -60,4 +60,14 @@ const char mr_store_schema[] =
     "CREATE TABLE counter(idx INTEGER PRIMARY KEY, name TEXT NOT NULL, value INTEGER);"
     "INSERT INTO meta VALUES('schema_version', 1);";
 
+/* Tables that came later: they are made where they are missing, and a reader goes without. */
+const char mr_store_additions[] =
+    "CREATE TABLE IF NOT EXISTS span_counter(idx INTEGER PRIMARY KEY, id BLOB NOT NULL,"
+    " known INTEGER, name TEXT, unit TEXT);"
+    "CREATE TABLE IF NOT EXISTS counter_note(idx INTEGER PRIMARY KEY,"
+    " scope INTEGER NOT NULL, counter INTEGER NOT NULL, absent TEXT);"
+    "CREATE TABLE IF NOT EXISTS path_counter(idx INTEGER PRIMARY KEY,"
+    " path INTEGER NOT NULL, counter INTEGER NOT NULL, calls INTEGER, backward INTEGER,"
+    " " TIMES("self") ", " TIMES("total") ");";
+
 _Static_assert(MR_STORE_SCHEMA_VERSION == 1, "the last line of the schema tells it");

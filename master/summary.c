@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "master/summary.h"
+#include "master/summary_private.h"
 
-#include "base/arena.h"
 #include "base/assert.h"
 #include "base/clock.h"
 #include "base/compiler.h"
@@ -141,9 +140,10 @@ static enum mr_status make_functions(struct make *make)
     summary->function_total = summary->function_count;
     if (summary->function_count > make->limits->functions)
         summary->function_count = make->limits->functions;
+    enum mr_status status = mr_summary_make_counters(make->root, make->arena, summary);
     for (size_t i = 0; i < summary->function_count; i++)
         name_function(make, &summary->functions[i]);
-    return MR_OK;
+    return status;
 }
 
 static void set_quantile(const struct mr_histogram *h, double q,
@@ -457,5 +457,8 @@ void mr_summary_free(struct mr_summary *summary)
     free(summary->functions);
     free(summary->entries);
     free(summary->sources);
+    free(summary->counters);
+    free(summary->absences);
+    free(summary->counts);
     free(summary);
 }

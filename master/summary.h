@@ -54,6 +54,7 @@ struct mr_summary_function { /* largest self time first */
     bool is_outer; /* an outer frame somewhere */
     uint64_t self_ns, self_min_ns, self_max_ns;
     uint64_t total_ns, total_min_ns, total_max_ns;
+    struct mr_counter_stats *counts; /* by the summary's counters; NULL: there are none */
 };
 
 struct mr_summary_entry { /* largest time first */
@@ -94,6 +95,18 @@ struct mr_summary_source { /* newest first */
     struct mr_summary_ledger ledger;
 };
 
+/* A counter on spans. */
+struct mr_summary_counter {
+    struct mr_id id;
+    const char *name, *unit; /* unit "ns" or "1" */
+    bool is_counted;         /* somewhere */
+};
+
+struct mr_summary_absence { /* a counter that does not count somewhere */
+    uint32_t counter;
+    const char *app, *version, *host, *reason;
+};
+
 struct mr_summary {
     uint64_t generation, published_ns;
     struct mr_summary_function *functions;
@@ -102,6 +115,10 @@ struct mr_summary {
     size_t entry_count, entry_total;
     struct mr_summary_source *sources;
     size_t source_count, source_total;
+    struct mr_summary_counter *counters;
+    struct mr_summary_absence *absences;
+    struct mr_counter_stats *counts; /* private: those of the functions */
+    size_t counter_count, absence_count;
     struct mr_summary_coverage coverage;
     struct mr_summary_ledger ledger;
     uint64_t calls, incomplete_calls, self_ns; /* over all functions */

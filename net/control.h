@@ -92,10 +92,12 @@ enum mr_dict_kind {
     MR_DICT_SOURCE = 18,
     MR_DICT_OUTER = 19,
     MR_DICT_NODE = 20,
+    MR_DICT_SPAN_COUNTER = 21,
 };
 
 #define MR_BUILD_ID_MAX 64
 #define MR_MODULE_EXECUTABLE 1u
+#define MR_COUNTER_NAME_MAX 63
 #define MR_NAMED_SITE_ROOT 1u
 #define MR_NAMED_SITE_OUTER 2u
 
@@ -129,10 +131,15 @@ struct mr_dict_stream {
     uint32_t stream, tid, start_site, kind;
     const char *name;
 };
-struct
-    mr_dict_pair { /* label key: a = key, b = type, unit is ""; counter: a = counter, b = flags */
-    uint32_t a, b;
+struct mr_dict_label_key {
+    uint32_t key, type;
+    const char *name;
+};
+struct mr_dict_counter {
+    uint32_t counter; /* its place in counter records; without a meaning where absent */
+    uint32_t flags;   /* 0 */
     const char *name, *unit;
+    const char *absent; /* why it does not count, or not on all threads; "": it does */
 };
 struct mr_dict_sync {
     uint64_t ticks, realtime_ns, error_ticks;
@@ -178,6 +185,10 @@ struct mr_dict_node {
     struct mr_span
         children; /* FORMAT.md section 5; walk with mr_node_child_next() in net/ids.h */
 };
+struct mr_dict_span_counter {
+    struct mr_id scope, id;
+    const char *name, *unit, *absent; /* as of a probe's counter */
+};
 
 struct mr_dict_item {
     enum mr_dict_kind kind;
@@ -186,7 +197,8 @@ struct mr_dict_item {
         struct mr_dict_module_gone module_gone;
         struct mr_dict_named_site named_site;
         struct mr_dict_stream stream;
-        struct mr_dict_pair label_key, counter;
+        struct mr_dict_label_key label_key;
+        struct mr_dict_counter counter;
         struct mr_dict_sync sync;
         struct mr_dict_string string;
         struct mr_dict_source_loss source_loss;
@@ -195,6 +207,7 @@ struct mr_dict_item {
         struct mr_dict_source source;
         struct mr_dict_outer outer;
         struct mr_dict_node node;
+        struct mr_dict_span_counter span_counter;
     };
 };
 

@@ -40,6 +40,8 @@ enum mr_delta_tag {
     MR_DELTA_LEDGER = 10,
     MR_DELTA_OPEN = 11,
     MR_DELTA_COUNTER = 14,
+    MR_DELTA_SPAN_COUNTER = 15,
+    MR_DELTA_PATH_COUNTER = 16,
 };
 
 enum mr_coverage { /* of a trace; DESIGN section 6, FORMAT.md "entry stat" */
@@ -70,6 +72,11 @@ struct mr_entry_stats {
     uint64_t traces[MR_COVERAGE_COUNT], calls[MR_COVERAGE_COUNT],
         time_ns[MR_COVERAGE_COUNT];
 };
+struct mr_counter_stats { /* of one counter on one path; units are the counter's */
+    uint64_t calls;       /* that were counted */
+    uint64_t backward;    /* that were not, because the counter ran backwards */
+    struct mr_times self, total;
+};
 struct mr_ledger_entry {
     uint64_t last, reduced;
     int64_t held;
@@ -84,13 +91,15 @@ enum mr_status mr_path_stats_merge(struct mr_path_stats *into,
 enum mr_status mr_shape_stats_merge(struct mr_shape_stats *into,
                                     const struct mr_shape_stats *from);
 void mr_entry_stats_merge(struct mr_entry_stats *into, const struct mr_entry_stats *from);
+void mr_counter_stats_merge(struct mr_counter_stats *into,
+                            const struct mr_counter_stats *from);
 void mr_ledger_entry_merge(struct mr_ledger_entry *into,
                            const struct mr_ledger_entry *from);
 
 struct mr_delta_writer {
     struct mr_buffer *out;
     enum mr_status status;
-    uint32_t sites, scopes, paths, sources, shapes;
+    uint32_t sites, scopes, paths, sources, shapes, span_counters;
 };
 void mr_delta_begin(struct mr_delta_writer *w,
                     struct mr_buffer *out); /* appends to out */
@@ -114,17 +123,21 @@ void mr_delta_ledger(struct mr_delta_writer *w, uint32_t source, uint32_t stream
 void mr_delta_open(struct mr_delta_writer *w, uint32_t path, uint64_t oldest_ns,
                    uint64_t count);
 void mr_delta_counter(struct mr_delta_writer *w, const char *name, uint64_t value);
+uint32_t mr_delta_span_counter(struct mr_delta_writer *w, struct mr_id id);
+void mr_delta_path_counter(struct mr_delta_writer *w, uint32_t path, uint64_t window,
+                           uint32_t counter, const struct mr_counter_stats *stats);
 enum mr_status mr_delta_status(const struct mr_delta_writer *w);
 
 struct mr_delta_item {
     enum mr_delta_tag tag;
-    uint32_t index;               /* SITE, SCOPE, PATH, SOURCE, SHAPE: its own number */
-    struct mr_id id;              /* SITE, SCOPE, SOURCE; SHAPE: root node */
-    uint32_t level;               /* HEAD */
+    uint32_t index;  /* SITE, SCOPE, PATH, SOURCE, SHAPE, SPAN_COUNTER: its own number */
+    struct mr_id id; /* SITE, SCOPE, SOURCE, SPAN_COUNTER; SHAPE: root node */
+    uint32_t level;  /* HEAD */
     uint64_t created_ns;          /* HEAD */
     uint32_t parent, scope, site; /* PATH; SHAPE: scope */
     uint32_t flags;               /* PATH */
-    uint32_t path;           /* PATH_STAT, ENTRY_STAT, OPEN; SHAPE: of its entry point */
+    uint32_t
+        path; /* PATH_STAT, ENTRY_STAT, OPEN, PATH_COUNTER; SHAPE: of its entry point */
     uint32_t shape;          /* SHAPE_STAT */
     uint32_t source, stream; /* LEDGER */
     uint64_t window;         /* ..._STAT */
@@ -135,16 +148,19 @@ struct mr_delta_item {
     uint64_t oldest_ns, count;            /* OPEN */
     char name[MR_DELTA_COUNTER_NAME_MAX]; /* COUNTER */
     uint64_t value;                       /* COUNTER */
+    uint32_t counter;                     /* PATH_COUNTER */
+    const struct mr_counter_stats *counter_stats;
 };
 
 struct mr_delta_reader {
     struct mr_span all, rest;
-    uint32_t sites, scopes, paths, sources, shapes;
+    uint32_t sites, scopes, paths, sources, shapes, span_counters;
     uint64_t unknown; /* items of unknown tags, skipped */
     struct mr_path_stats path_stats;
     struct mr_shape_stats shape_stats;
     struct mr_entry_stats entry_stats;
     struct mr_ledger_entry ledger;
+    struct mr_counter_stats counter_stats;
     struct mr_error error; /* what and at which offset */
 };
 void mr_delta_reader_init(struct mr_delta_reader *r, struct mr_span payload);

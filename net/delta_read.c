@@ -170,6 +170,18 @@ static bool get_counter(struct mr_span *in, struct mr_delta_item *item)
     return mr_varint_get(in, &item->value);
 }
 
+static bool get_path_counter(struct mr_delta_reader *r, struct mr_span *in,
+                             struct mr_delta_item *item)
+{
+    struct mr_counter_stats *stats = &r->counter_stats;
+
+    item->counter_stats = stats;
+    return get_index(in, r->paths, &item->path) && mr_varint_get(in, &item->window) &&
+           get_index(in, r->span_counters, &item->counter) &&
+           mr_varint_get(in, &stats->calls) && mr_varint_get(in, &stats->backward) &&
+           get_times(in, &stats->self) && get_times(in, &stats->total);
+}
+
 enum outcome { BROKEN, GOOD, UNKNOWN };
 
 static enum outcome get_fields(struct mr_delta_reader *r, struct mr_span in,
@@ -200,6 +212,10 @@ static enum outcome get_fields(struct mr_delta_reader *r, struct mr_span in,
         return get_open(r, &in, item);
     case MR_DELTA_COUNTER:
         return get_counter(&in, item);
+    case MR_DELTA_SPAN_COUNTER:
+        return get_named(&in, &r->span_counters, item);
+    case MR_DELTA_PATH_COUNTER:
+        return get_path_counter(r, &in, item);
     }
     return UNKNOWN;
 }

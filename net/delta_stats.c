@@ -84,6 +84,17 @@ void mr_entry_stats_merge(struct mr_entry_stats *into, const struct mr_entry_sta
     }
 }
 
+void mr_counter_stats_merge(struct mr_counter_stats *into,
+                            const struct mr_counter_stats *from)
+{
+    bool into_empty = into->calls == 0, from_empty = from->calls == 0;
+
+    mr_times_merge(&into->self, &from->self, into_empty, from_empty);
+    mr_times_merge(&into->total, &from->total, into_empty, from_empty);
+    add(&into->calls, from->calls);
+    add(&into->backward, from->backward);
+}
+
 /* held goes up and down; it wraps, which is as good as any in what is broken then. */
 void mr_ledger_entry_merge(struct mr_ledger_entry *into,
                            const struct mr_ledger_entry *from)

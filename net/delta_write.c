@@ -228,3 +228,24 @@ void mr_delta_counter(struct mr_delta_writer *w, const char *name, uint64_t valu
     memcpy(at, text.data, text.size);
     end_item(w, MR_DELTA_COUNTER, fields, mr_varint_put(at + text.size, value));
 }
+
+uint32_t mr_delta_span_counter(struct mr_delta_writer *w, struct mr_id id)
+{
+    put_id_item(w, MR_DELTA_SPAN_COUNTER, id);
+    return w->span_counters++;
+}
+
+void mr_delta_path_counter(struct mr_delta_writer *w, uint32_t path, uint64_t window,
+                           uint32_t counter, const struct mr_counter_stats *stats)
+{
+    uint8_t *fields = begin_item(w, SMALL_MAX), *at = fields;
+
+    MR_ASSERT(path < w->paths && counter < w->span_counters);
+    if (!fields)
+        return;
+    at = mr_varint_put(mr_varint_put(at, path), window);
+    at = mr_varint_put(at, counter);
+    at = mr_varint_put(mr_varint_put(at, stats->calls), stats->backward);
+    at = put_times(at, &stats->self);
+    end_item(w, MR_DELTA_PATH_COUNTER, fields, put_times(at, &stats->total));
+}

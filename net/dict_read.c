@@ -121,6 +121,13 @@ static bool is_module_sound(const struct mr_dict_module *module)
            module->size <= MR_SITE_LIMIT - module->site_base;
 }
 
+static bool is_counter_name(const char *name)
+{
+    size_t size = strlen(name);
+
+    return size > 0 && size <= MR_COUNTER_NAME_MAX;
+}
+
 /* What must hold of the fields beyond the type and the greatest value of each. */
 static bool is_sound(struct mr_dict_item *item)
 {
@@ -131,9 +138,10 @@ static bool is_sound(struct mr_dict_item *item)
         return item->named_site.site >= MR_SITE_FIRST_NAMED;
     case MR_DICT_STREAM:
         return item->stream.stream != 0;
-    case MR_DICT_LABEL_KEY:
-        item->label_key.unit = "";
-        return true;
+    case MR_DICT_COUNTER:
+        return is_counter_name(item->counter.name);
+    case MR_DICT_SPAN_COUNTER:
+        return is_counter_name(item->span_counter.name);
     case MR_DICT_SOURCE_LOSS:
         return item->source_loss.reason != 0;
     case MR_DICT_SITE:

@@ -73,6 +73,16 @@ struct mr_id mr_id_scope(const char *app, const char *version, const char *host)
     return digest(&state);
 }
 
+struct mr_id mr_id_span_counter(const char *name)
+{
+    XXH3_state_t state;
+
+    (void)XXH3_128bits_reset(&state);
+    add_text(&state, "mr-counter");
+    add_text(&state, name);
+    return digest(&state);
+}
+
 /* `domain` with its zero byte, then two ids. */
 static struct mr_id id_of_pair(struct mr_span domain, struct mr_id parent,
                                struct mr_id site)

@@ -20,6 +20,7 @@ struct mr_id mr_id_unknown_site(void);
 struct mr_id mr_id_scope(const char *app, const char *version, const char *host);
 struct mr_id mr_id_path(struct mr_id parent, struct mr_id site);
 struct mr_id mr_id_outer_path(struct mr_id parent, struct mr_id site);
+struct mr_id mr_id_span_counter(const char *name);
 
 struct mr_node_child {
     struct mr_id id;

@@ -26,6 +26,7 @@ static const size_t item_sizes[MR_ACC_SET_COUNT] = {
     [MR_ACC_SITE] = sizeof(struct mr_acc_name),
     [MR_ACC_SCOPE] = sizeof(struct mr_acc_name),
     [MR_ACC_SOURCE] = sizeof(struct mr_acc_name),
+    [MR_ACC_SPAN_COUNTER] = sizeof(struct mr_acc_name),
     [MR_ACC_PATH] = sizeof(struct mr_acc_path),
     [MR_ACC_SHAPE] = sizeof(struct mr_acc_shape),
     [MR_ACC_PATH_ROW] = sizeof(struct mr_acc_path_row),
@@ -34,6 +35,7 @@ static const size_t item_sizes[MR_ACC_SET_COUNT] = {
     [MR_ACC_LEDGER_ROW] = sizeof(struct mr_acc_ledger_row),
     [MR_ACC_OPEN] = sizeof(struct mr_acc_open),
     [MR_ACC_COUNTER] = sizeof(struct mr_acc_counter),
+    [MR_ACC_PATH_COUNTER_ROW] = sizeof(struct mr_acc_path_counter_row),
 };
 
 static uint32_t or_default(uint32_t value, uint32_t fallback)
@@ -296,6 +298,33 @@ static enum mr_status merge_entry_stat(struct mr_accumulator *acc,
     return MR_OK;
 }
 
+static enum mr_status merge_path_counter(struct mr_accumulator *acc,
+                                         const struct mr_delta_item *item)
+{
+    struct mr_acc_path_counter_row *row;
+    uint32_t path, counter, index;
+    struct mr_id key;
+    bool is_new;
+    enum mr_status status = mr_acc_intern_path(acc, item->path, &path);
+
+    if (status == MR_OK)
+        status = mr_acc_intern_name(acc, MR_ACC_SPAN_COUNTER, item->counter, &counter);
+    if (status == MR_OK)
+        status = admit_window(acc, item->window);
+    if (status != MR_OK)
+        return status;
+    key = (struct mr_id){(uint64_t)counter << 32 | path, item->window};
+    status = mr_acc_set_take(&acc->sets[MR_ACC_PATH_COUNTER_ROW], key, &index, &is_new);
+    if (status != MR_OK)
+        return status;
+    row = mr_acc_at(&acc->sets[MR_ACC_PATH_COUNTER_ROW], index);
+    if (is_new)
+        *row = (struct mr_acc_path_counter_row){
+            .window = item->window, .path = path, .counter = counter};
+    mr_counter_stats_merge(&row->stats, item->counter_stats);
+    return MR_OK;
+}
+
 static enum mr_status merge_ledger(struct mr_accumulator *acc,
                                    const struct mr_delta_item *item)
 {
@@ -377,6 +406,9 @@ static enum mr_status merge_item(struct mr_accumulator *acc,
     case MR_DELTA_SOURCE:
         return mr_acc_add_local(acc, MR_ACC_SOURCE,
                                 (struct mr_acc_local){.id = item->id});
+    case MR_DELTA_SPAN_COUNTER:
+        return mr_acc_add_local(acc, MR_ACC_SPAN_COUNTER,
+                                (struct mr_acc_local){.id = item->id});
     case MR_DELTA_PATH:
         return mr_acc_add_local(
             acc, MR_ACC_PATH,
@@ -401,6 +433,8 @@ static enum mr_status merge_item(struct mr_accumulator *acc,
         return merge_open(acc, item);
     case MR_DELTA_COUNTER:
         return merge_counter(acc, item);
+    case MR_DELTA_PATH_COUNTER:
+        return merge_path_counter(acc, item);
     }
     return MR_OK;
 }

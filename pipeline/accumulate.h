@@ -11,6 +11,7 @@
  *     (source, stream)           ledger                  last: max; reduced, held, lost: sums
  *     path                       open traces             counts: sum, oldest: min (a gauge, see forget_open)
  *     name                       counters                sums
+ *     (path, counter, window)    counter stats           sums, min, max
  *
  * Paths, shapes, sources are known by their 128-bit ids (FORMAT.md section 7) and kept
  * only while a row names them. All is bounded by the limits; a payload that does not fit

@@ -11,6 +11,7 @@
  *     SITE     id                          name
  *     SCOPE    id                          name
  *     SOURCE   id                          name
+ *     SPAN_COUNTER  id                     name
  *     PATH     path id                     path: parent, scope, site
  *     SHAPE    hash of scope, path, node   shape
  *     ..._ROW  (index of its owner, window or stream)
@@ -30,6 +31,7 @@ enum mr_acc_set_kind {
     MR_ACC_SITE,
     MR_ACC_SCOPE,
     MR_ACC_SOURCE,
+    MR_ACC_SPAN_COUNTER,
     MR_ACC_PATH,
     MR_ACC_SHAPE,
     MR_ACC_PATH_ROW, /* from here on: rows, in the order in which they are written */
@@ -38,6 +40,7 @@ enum mr_acc_set_kind {
     MR_ACC_LEDGER_ROW,
     MR_ACC_OPEN,
     MR_ACC_COUNTER,
+    MR_ACC_PATH_COUNTER_ROW,
     MR_ACC_SET_COUNT
 };
 
@@ -87,6 +90,11 @@ struct mr_acc_entry_row {
 struct mr_acc_ledger_row {
     uint32_t source, stream;
     struct mr_ledger_entry entry;
+};
+struct mr_acc_path_counter_row {
+    uint64_t window;
+    uint32_t path, counter;
+    struct mr_counter_stats stats;
 };
 struct mr_acc_open {
     uint32_t path;

@@ -4,6 +4,7 @@
  * that it needs and that its payload does not have yet.
  */
 #include "base/assert.h"
+#include "base/hash.h"
 #include "pipeline/accumulate_private.h"
 
 #include <stdlib.h>
@@ -25,8 +26,10 @@ static struct mr_acc_order order_of(const struct mr_accumulator *acc,
     const struct mr_acc_shape_row *shape_row = item;
     const struct mr_acc_entry_row *entry_row = item;
     const struct mr_acc_ledger_row *ledger_row = item;
+    const struct mr_acc_path_counter_row *counter_row = item;
     const struct mr_acc_shape *shape;
     const struct mr_acc_name *source;
+    struct mr_id ids[2];
 
     switch (kind) {
     case MR_ACC_PATH_ROW:
@@ -41,6 +44,12 @@ static struct mr_acc_order order_of(const struct mr_accumulator *acc,
         return by(source->id, ledger_row->stream);
     case MR_ACC_OPEN:
         return by(path_at(acc, ((const struct mr_acc_open *)item)->path)->id, 0);
+    case MR_ACC_PATH_COUNTER_ROW:
+        ids[0] = path_at(acc, counter_row->path)->id;
+        ids[1] = ((const struct mr_acc_name *)mr_acc_at(&acc->sets[MR_ACC_SPAN_COUNTER],
+                                                        counter_row->counter))
+                     ->id;
+        return by(mr_hash128(mr_span_of(ids, sizeof(ids))), counter_row->window);
     default:
         MR_ASSERT(kind == MR_ACC_COUNTER);
         return by(((const struct mr_acc_counter *)item)->key, 0);
@@ -107,6 +116,9 @@ static uint32_t write_name(struct mr_accumulator *acc, struct mr_delta_writer *w
     } else if (kind == MR_ACC_SCOPE) {
         if (enter_part(acc, &name->place, w->scopes))
             (void)mr_delta_scope(w, name->id);
+    } else if (kind == MR_ACC_SPAN_COUNTER) {
+        if (enter_part(acc, &name->place, w->span_counters))
+            (void)mr_delta_span_counter(w, name->id);
     } else {
         MR_ASSERT(kind == MR_ACC_SOURCE);
         if (enter_part(acc, &name->place, w->sources))
@@ -171,6 +183,8 @@ static void write_row(struct mr_accumulator *acc, struct mr_delta_writer *w,
     const struct mr_acc_ledger_row *ledger_row = item;
     const struct mr_acc_open *open = item;
     const struct mr_acc_counter *counter = item;
+    const struct mr_acc_path_counter_row *counter_row = item;
+    uint32_t path;
 
     switch (at->kind) {
     case MR_ACC_PATH_ROW:
@@ -191,6 +205,13 @@ static void write_row(struct mr_accumulator *acc, struct mr_delta_writer *w,
         break;
     case MR_ACC_OPEN:
         mr_delta_open(w, write_path(acc, w, open->path), open->oldest_ns, open->count);
+        break;
+    case MR_ACC_PATH_COUNTER_ROW:
+        path = write_path(acc, w, counter_row->path);
+        mr_delta_path_counter(
+            w, path, counter_row->window,
+            write_name(acc, w, MR_ACC_SPAN_COUNTER, counter_row->counter),
+            &counter_row->stats);
         break;
     default:
         mr_delta_counter(w, counter->name, counter->value);

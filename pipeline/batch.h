@@ -48,6 +48,8 @@ enum mr_event_kind {
     MR_EVENT_STREAM_END = 5, /* no more events of this stream */
     MR_EVENT_COUNTED =
         6, /* accounts for `ns` events that are no calls: flags 0: reduced at once, else lost, the reason */
+    MR_EVENT_VALUE =
+        7, /* site: place in the source's counters; ns: the counter's value at the call event before it */
     MR_EVENT_OPEN = 8,
     MR_EVENT_CLOSE = 9,
     MR_EVENT_TRACE_BROKEN =

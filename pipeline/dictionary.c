@@ -89,6 +89,12 @@ static bool identify(const struct mr_dict_item *item, struct mr_id *key, uint16_
     case MR_DICT_NODE:
         ids[1] = item->node.id;
         break;
+    case MR_DICT_SPAN_COUNTER: /* one for each reason: what is absent here may count there */
+        ids[1] = item->span_counter.scope;
+        ids[2] = mr_hash128(mr_span_of_text(item->span_counter.absent));
+        ids[2].hi ^= item->span_counter.id.hi;
+        ids[2].lo ^= item->span_counter.id.lo;
+        break;
     default:
         return false;
     }

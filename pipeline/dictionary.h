@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A dictionary: the newest DICT item (docs/FORMAT.md section 5, kinds 16 to 20) of every
- * site, scope, source, outer frame and node that went by, each with a mark whether it has
+ * A dictionary: the newest DICT item (docs/FORMAT.md section 5, kinds 16 to 21) of every
+ * site, scope, source, outer frame, node and span counter that went by, each with a mark whether it has
  * been sent. What is known is not sent twice, what is new or better is; a new receiver
  * gets everything again.
  *
- *     site     replaced by one of higher quality             scope, outer, node     the first one holds
+ *     site     replaced by one of higher quality             scope, outer, node, counter  the first one holds
  *     source   replaced by one of higher state (live < finished < died)
  *
  *     switch (mr_dictionary_take(dictionary, &item)) {

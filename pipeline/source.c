@@ -157,6 +157,7 @@ static enum mr_status add_stream(struct mr_source *source, uint32_t id, uint32_t
         return MR_ENOMEM;
     (*stream)->id = id;
     (*stream)->source = source;
+    (*stream)->has_counters = source->counter_count > 0;
     source->slots[slot_of(source->slots, source->slot_count, id)] = *stream;
     source->stream_count++;
     return MR_OK;

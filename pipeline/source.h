@@ -17,7 +17,9 @@
  * is_done                  reduce, last           worker       release store [D], acquire load [W]
  * stream.start_site        decode                 reconstruct  relaxed: a hint that comes when it comes
  * stream.is_closed         reduce, last           decode       release store [C], acquire load [F]
- * stream.base_event        decode, once           reduce       plain: set before the stream's first batch is emitted
+ * stream.base_event,       decode, once           reduce       plain: set before the stream's first batch is emitted
+ *  has_counters
+ * counter_ids[i]           decode, once           reduce       plain: set before the first batch with a value of it
  * everything else          decode (but streams' `reconstruct` and `reduce`: these filters)
  * Pairs: [B]-[W] the text before the flag; [D]-[W], [C]-[F] the filters' last use before the free.
  */
@@ -40,6 +42,7 @@
     65536u /* entries over all epochs; a module past it is unknown sites */
 #define MR_SOURCE_SITES_MAX (1u << 20)   /* distinct wire sites remembered */
 #define MR_SOURCE_STREAMS_DEFAULT 65536u /* open at a time */
+#define MR_SOURCE_COUNTERS_MAX 4u /* on spans; more than that are counted, not kept */
 #define MR_STREAM_NONE                                                                   \
     0u /* number of the stream that stands for events that never had one */
 
@@ -50,6 +53,7 @@ struct mr_stream {
     uint32_t id;
     struct mr_source *source;
     bool is_started, is_ended;
+    bool has_counters;   /* its source had told of counters when it began */
     uint32_t start_wire; /* announced start site, 0: none */
     uint64_t next_event; /* number of the next event expected */
     uint64_t base_event; /* number of the first event of which this lane accounts */
@@ -77,6 +81,9 @@ struct mr_source {
     struct mr_site_map map;   /* all wire sites met, under map_epoch where that matters */
     uint32_t map_epoch;
     bool map_has_unknown;
+    uint32_t counter_count;
+    struct mr_id
+        counter_ids[MR_SOURCE_COUNTERS_MAX];  /* by their place in counter records */
     uint64_t loss_told[MR_LOSS_REASON_COUNT]; /* cumulative, of the source's loss items */
     struct mr_stream **slots;                 /* open addressing by stream number */
     uint32_t stream_count, slot_count;

@@ -195,6 +195,24 @@ static enum mr_status put_unwind(struct mr_decode *decode)
                      depth < UINT32_MAX ? (uint32_t)depth : UINT32_MAX);
 }
 
+/* Counters at the enter or exit before the record: that event has gone into the batch as whatever it is. */
+static enum mr_status put_values(struct mr_decode *decode)
+{
+    uint32_t known = decode->source->counter_count;
+    enum mr_status status = MR_OK;
+
+    if (decode->record.words > known)
+        mr_counters_add(&decode->counters, MR_DECODE_UNKNOWN_VALUES,
+                        decode->record.words - known);
+    for (uint32_t i = 0; i < decode->record.words && i < known && status == MR_OK; i++) {
+        struct mr_event event = {
+            .ns = decode->record.payload[i], .site = i, .kind = MR_EVENT_VALUE};
+
+        status = mr_decode_add(decode, decode->stream, &event);
+    }
+    return status;
+}
+
 /* A record that is not an enter or exit. */
 static enum mr_status put_record(struct mr_decode *decode)
 {
@@ -209,8 +227,9 @@ static enum mr_status put_record(struct mr_decode *decode)
         return put_status(decode);
     case MR_RECORD_UNWIND:
         return put_unwind(decode);
-    case MR_RECORD_SYNC:
     case MR_RECORD_COUNTER:
+        return put_values(decode);
+    case MR_RECORD_SYNC:
     case MR_RECORD_PRUNE:
         return MR_OK;
     case MR_RECORD_SEND:

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Dictionaries of a probe. */
+#include "net/ids.h"
 #include "pipeline/filters/decode_private.h"
 
 /* Losses that the source counted before the events had a stream: the item is cumulative, the ledger takes increments. */
@@ -44,6 +45,26 @@ static enum mr_status take_stream(struct mr_decode *decode, struct mr_source *so
     return status;
 }
 
+/* Upward goes what a counter is called, and why it does not count; only those that count have a place in records. */
+static enum mr_status take_counter(struct mr_decode *decode, struct mr_source *source,
+                                   const struct mr_dict_counter *counter)
+{
+    struct mr_id id = mr_id_span_counter(counter->name);
+    struct mr_dict_item item = {.kind = MR_DICT_SPAN_COUNTER,
+                                .span_counter = {.scope = source->scope,
+                                                 .id = id,
+                                                 .name = counter->name,
+                                                 .unit = counter->unit,
+                                                 .absent = counter->absent}};
+    enum mr_status status;
+
+    if (counter->absent[0] == '\0' && counter->counter == source->counter_count &&
+        source->counter_count < MR_SOURCE_COUNTERS_MAX)
+        source->counter_ids[source->counter_count++] = id;
+    status = mr_dict_batch_put(&decode->dict, decode->filter, &item);
+    return status == MR_OK ? mr_dict_batch_emit(&decode->dict, decode->filter) : status;
+}
+
 static enum mr_status take_item(struct mr_decode *decode, struct mr_source *source,
                                 const struct mr_dict_item *item, bool is_repetition)
 {
@@ -61,8 +82,9 @@ static enum mr_status take_item(struct mr_decode *decode, struct mr_source *sour
         return take_stream(decode, source, &item->stream);
     case MR_DICT_SOURCE_LOSS:
         return take_source_loss(decode, source, &item->source_loss, is_repetition);
-    case MR_DICT_LABEL_KEY:
     case MR_DICT_COUNTER:
+        return take_counter(decode, source, &item->counter);
+    case MR_DICT_LABEL_KEY:
     case MR_DICT_SYNC:
     case MR_DICT_STRING:
         return MR_OK; /* of records that nothing uses yet */
@@ -71,6 +93,7 @@ static enum mr_status take_item(struct mr_decode *decode, struct mr_source *sour
     case MR_DICT_SOURCE:
     case MR_DICT_OUTER:
     case MR_DICT_NODE:
+    case MR_DICT_SPAN_COUNTER:
         break;
     }
     mr_decode_break(decode, source, "DICT frame: item %u is not a probe's",

@@ -19,6 +19,7 @@ enum mr_decode_counter {
     MR_DECODE_GAPS,          /* runs of events missing between chunks */
     MR_DECODE_REFUSED_SITES, /* past a limit */
     MR_DECODE_REFUSED_STREAMS,
+    MR_DECODE_UNKNOWN_VALUES, /* of counters that nobody told */
     MR_DECODE_COUNTERS
 };
 

@@ -16,6 +16,7 @@ static const char *const counter_names[MR_REDUCE_COUNTERS] = {
     [MR_REDUCE_EARLY] = "reduce_deltas_early",
     [MR_REDUCE_NO_PATH] = "reduce_calls_without_path",
     [MR_REDUCE_TRACES_TOO_BIG] = "reduce_traces_past_limit",
+    [MR_REDUCE_VALUES_ALONE] = "reduce_values_without_call",
 };
 
 static bool is_sound(const struct mr_reduce_config *config)
@@ -351,6 +352,8 @@ static enum mr_status add_stream(struct mr_reduce *reduce, struct mr_stream *str
     if (!made)
         return MR_ENOMEM;
     status = scope_of(reduce, stream->source->scope, &made->scope);
+    if (status == MR_OK && stream->has_counters)
+        status = mr_reduce_counts_new(made);
     if (status != MR_OK) {
         free(made);
         return status;
@@ -377,6 +380,7 @@ void mr_reduce_free_stream(struct mr_reduce_stream *stream)
         stream->stream->reduce = NULL;
     free(stream->frames);
     free(stream->children);
+    mr_reduce_counts_free(stream);
     free(stream);
 }
 
@@ -389,6 +393,7 @@ static void end_stream(struct mr_reduce_stream *stream)
     ended->reduce = NULL;
     free(stream->frames);
     free(stream->children);
+    mr_reduce_counts_free(stream);
     stream->frames = NULL;
     stream->children = NULL;
     stream->capacity = 0;
@@ -403,10 +408,12 @@ static enum mr_status take_events(struct mr_reduce *reduce, const struct mr_batc
     enum mr_status status = MR_OK;
     struct mr_reduce_stream *stream;
     uint32_t at = 0;
+    bool is_counted;
 
     if (!batch->stream->reduce)
         status = add_stream(reduce, batch->stream);
     stream = batch->stream->reduce;
+    is_counted = status == MR_OK && stream->counts;
     if (status == MR_OK && reduce->gains > GAINS_MAX)
         status = mr_reduce_flush(reduce);
     if (status != MR_OK)
@@ -414,11 +421,12 @@ static enum mr_status take_events(struct mr_reduce *reduce, const struct mr_batc
     reduce->gains += batch->event_count;
     mr_reduce_mark_dirty(reduce, stream);
     while (status == MR_OK && at < batch->event_count) {
-        if (stream->depth && (is_folded || !stream->is_collecting))
+        if (stream->depth && (is_folded || !stream->is_collecting) && !is_counted)
             at += run(reduce, stream, batch->events + at, batch->event_count - at);
         if (at == batch->event_count)
             break;
-        if (is_folded && stream->depth && close_root(reduce, stream, &batch->events[at]))
+        if (is_folded && stream->depth && !is_counted &&
+            close_root(reduce, stream, &batch->events[at]))
             at++;
         else
             status = mr_reduce_step(reduce, stream, &batch->events[at++]);
@@ -455,7 +463,7 @@ static enum mr_status reduce_process(struct mr_filter *filter, struct mr_batch *
 static bool has_gained(const struct mr_reduce *reduce)
 {
     return reduce->dirty || reduce->batch || reduce->paths.touched_count ||
-           reduce->touched_entries.count;
+           reduce->touched_entries.count || reduce->count_rows.count;
 }
 
 static enum mr_status reduce_tick(struct mr_filter *filter, uint64_t now_ns)
@@ -491,6 +499,7 @@ static void reduce_close(struct mr_filter *filter)
         next = stream->next;
         mr_reduce_free_stream(stream);
     }
+    mr_reduce_counters_fini(reduce);
     mr_paths_fini(&reduce->paths);
     mr_nodes_fini(&reduce->nodes);
     mr_bin_pool_fini(&reduce->bins);

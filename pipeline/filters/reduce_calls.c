@@ -114,7 +114,7 @@ static enum mr_status open_call(struct mr_reduce *reduce, struct mr_reduce_strea
         mr_reduce_begin_trace(stream);
     if (event->flags & MR_EVENT_UNKNOWN || frame.path == MR_PATH_NONE)
         mr_reduce_break_traces(stream);
-    return MR_OK;
+    return stream->counts ? mr_reduce_counts_open(stream) : MR_OK;
 }
 
 /* Counts a call that was timed. */
@@ -268,18 +268,12 @@ static enum mr_status true_path(struct mr_reduce *reduce, struct mr_reduce_strea
     return get_path(reduce, stream, stream->depth - 1, event->flags, event->site, path);
 }
 
-static enum mr_status close_call(struct mr_reduce *reduce,
-                                 struct mr_reduce_stream *stream,
-                                 const struct mr_event *event)
+static enum mr_status close_on(struct mr_reduce *reduce, struct mr_reduce_stream *stream,
+                               uint32_t path, const struct mr_event *event)
 {
-    uint32_t path;
-    enum mr_status status;
+    enum mr_status status = MR_OK;
 
-    MR_ASSERT(stream->depth > 0);
-    if (!mr_reduce_in_window(reduce, event->ns))
-        mr_reduce_enter_window(reduce, event->ns);
-    status = true_path(reduce, stream, event, &path);
-    if (status == MR_OK && path != MR_PATH_NONE)
+    if (path != MR_PATH_NONE)
         status = count_call(reduce, stream, path, event);
     if (status != MR_OK)
         return status;
@@ -291,6 +285,26 @@ static enum mr_status close_call(struct mr_reduce *reduce,
     else if (stream->is_collecting && !(event->flags & MR_EVENT_OUTER))
         return mr_reduce_collect(reduce, stream);
     stream->depth--;
+    return status;
+}
+
+static enum mr_status close_call(struct mr_reduce *reduce,
+                                 struct mr_reduce_stream *stream,
+                                 const struct mr_event *event)
+{
+    uint32_t path;
+    enum mr_status status;
+
+    MR_ASSERT(stream->depth > 0);
+    if (!mr_reduce_in_window(reduce, event->ns))
+        mr_reduce_enter_window(reduce, event->ns);
+    status = true_path(reduce, stream, event, &path);
+    if (status == MR_OK && stream->counts)
+        mr_reduce_counts_close(reduce, stream, path);
+    if (status == MR_OK)
+        status = close_on(reduce, stream, path, event);
+    if (stream->counts && event->flags & (MR_EVENT_INCOMPLETE | MR_EVENT_UNWOUND))
+        mr_reduce_counts_settle(stream); /* no exit: no values of it */
     return status;
 }
 
@@ -332,7 +346,12 @@ static enum mr_status count_events(struct mr_reduce_stream *stream,
 enum mr_status mr_reduce_step(struct mr_reduce *reduce, struct mr_reduce_stream *stream,
                               const struct mr_event *event)
 {
+    if (event->kind == MR_EVENT_VALUE)
+        return mr_reduce_counts_value(reduce, stream, event);
     mr_reduce_mark_dirty(reduce, stream);
+    if (stream->counts && event->kind != MR_EVENT_TRACE_BROKEN &&
+        event->kind != MR_EVENT_LEARNED) /* these may come before the values */
+        mr_reduce_counts_settle(stream);
     switch (event->kind) {
     case MR_EVENT_OPEN:
         return open_call(reduce, stream, event);

@@ -144,6 +144,36 @@ enum mr_status mr_reduce_path_row(struct mr_reduce *reduce, uint32_t path)
     return mr_delta_status(&reduce->writer);
 }
 
+static uint32_t counter_number(struct mr_reduce *reduce, uint32_t counter)
+{
+    struct mr_span_counter_index *entry = &reduce->span_counters[counter];
+
+    if (entry->payload != reduce->payload) {
+        entry->payload = reduce->payload;
+        entry->index = mr_delta_span_counter(&reduce->writer, entry->id);
+    }
+    return entry->index;
+}
+
+static enum mr_status flush_counters(struct mr_reduce *reduce)
+{
+    for (uint32_t i = 0; i < reduce->count_rows.count; i++) {
+        const struct mr_count_row *row = &reduce->count_rows.items[i];
+        enum mr_status status = make_room(reduce);
+        uint32_t path;
+
+        if (status == MR_OK)
+            status = path_number(reduce, row->path, &path);
+        if (status != MR_OK)
+            return status;
+        mr_delta_path_counter(&reduce->writer, path,
+                              (uint64_t)row->window * reduce->config->window_s,
+                              counter_number(reduce, row->counter), &row->stats);
+    }
+    mr_reduce_counters_clear(reduce);
+    return MR_OK;
+}
+
 /* Tells a node, and those below it, that were not told yet. */
 static enum mr_status tell_node(struct mr_reduce *reduce, uint32_t number)
 {
@@ -390,6 +420,8 @@ enum mr_status mr_reduce_flush(struct mr_reduce *reduce)
 {
     enum mr_status status = flush_paths(reduce);
 
+    if (status == MR_OK)
+        status = flush_counters(reduce);
     if (status == MR_OK)
         status = flush_entries(reduce);
     if (status == MR_OK)

@@ -15,6 +15,8 @@ static void renumber_paths(struct mr_reduce_stream *stream, const uint32_t *map)
 {
     stream->base = map[stream->base];
     stream->outer_base = map[stream->outer_base];
+    if (stream->counts)
+        stream->counts->path = map[stream->counts->path];
     for (uint32_t i = 0; i < stream->depth; i++) {
         stream->frames[i].path = map[stream->frames[i].path];
         stream->frames[i].like = MR_LIST_OTHER; /* lists move */
@@ -33,6 +35,10 @@ static bool forget_paths(struct mr_reduce *reduce)
          stream = stream->next) {
         mr_paths_keep(&reduce->paths, stream->base);
         mr_paths_keep(&reduce->paths, stream->outer_base);
+        if (stream->counts && stream->counts->last == MR_COUNTS_CLOSED)
+            mr_paths_keep(&reduce->paths, stream->counts->path);
+        else if (stream->counts)
+            stream->counts->path = MR_PATH_NONE;
         for (uint32_t i = stream->depth; i-- > 0;)
             mr_paths_keep(&reduce->paths, stream->frames[i].path);
     }

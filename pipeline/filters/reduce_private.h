@@ -7,6 +7,7 @@
  *     reduce_trace.c   the end of a call tree: entry points, shapes
  *     reduce_delta.c   what was gained -> DICT and DELTA
  *     reduce_forget.c  full tables
+ *     reduce_counters.c  counters on spans
  */
 #ifndef MR_PIPELINE_FILTERS_REDUCE_PRIVATE_H
 #define MR_PIPELINE_FILTERS_REDUCE_PRIVATE_H
@@ -27,6 +28,7 @@ enum mr_reduce_counter {
     MR_REDUCE_EARLY,   /* deltas sent early for that, or for a full histogram pool */
     MR_REDUCE_NO_PATH, /* calls that found no path */
     MR_REDUCE_TRACES_TOO_BIG, /* traces past a limit: paths only */
+    MR_REDUCE_VALUES_ALONE,   /* values of counters that belong to no call */
     MR_REDUCE_COUNTERS
 };
 
@@ -64,6 +66,45 @@ struct mr_trace {
     bool is_folded;
 };
 
+#define MR_REDUCE_SPAN_COUNTERS_MAX                                                      \
+    64u /* in a lane; values of more are counted, not kept */
+#define MR_REDUCE_COUNTER_NONE UINT32_MAX
+
+/* What is known of an open call's counters, by their place in its source's set. */
+struct mr_open_counts {
+    uint64_t enter[MR_SOURCE_COUNTERS_MAX], children[MR_SOURCE_COUNTERS_MAX];
+    uint32_t entered; /* bit i: enter[i] is known */
+};
+
+enum mr_counts_last { MR_COUNTS_NONE, MR_COUNTS_OPENED, MR_COUNTS_CLOSED };
+
+/* Of a stream whose source has counters; reduce_counters.c. */
+struct mr_reduce_counts {
+    struct mr_open_counts *calls; /* beside the stream's frames */
+    uint32_t capacity;
+    uint32_t counter[MR_SOURCE_COUNTERS_MAX]; /* in reduce->span_counters, or NONE */
+    enum mr_counts_last last;                 /* the call event that values belong to */
+    /* CLOSED: the call that was at calls[depth]. */
+    uint32_t path, window;
+    uint32_t missing; /* bit i: its value has not come */
+};
+
+/* What a path gained of a counter since the last delta. */
+struct mr_count_row {
+    uint32_t path, counter, window;
+    struct mr_counter_stats stats;
+};
+struct mr_count_rows {
+    struct mr_count_row *items;
+    uint32_t count, capacity;
+    uint32_t *slots; /* open addressing: index + 1, 0: free */
+    uint32_t slot_mask;
+};
+struct mr_span_counter_index {
+    struct mr_id id;
+    uint32_t payload, index; /* its number in that payload */
+};
+
 struct mr_reduce_stream {
     struct mr_stream *stream; /* NULL once it has ended */
     struct mr_id source;
@@ -73,6 +114,7 @@ struct mr_reduce_stream {
     bool is_dirty;
     struct mr_open_call *frames;
     uint32_t depth, capacity;
+    struct mr_reduce_counts *counts; /* NULL: its source has no counters */
     uint64_t *children; /* child stack: the lists of the open calls, outermost first */
     uint32_t child_count, child_capacity;
     uint32_t scope;
@@ -141,6 +183,9 @@ struct mr_reduce {
     struct mr_scope *scopes;
     uint32_t scope_count;
     struct mr_reduce_stream *streams, *dirty;
+    struct mr_span_counter_index span_counters[MR_REDUCE_SPAN_COUNTERS_MAX];
+    uint32_t span_counter_count;
+    struct mr_count_rows count_rows;
     /* The window that the stream of events is in. */
     uint64_t window_start_ns;
     uint32_t window;
@@ -293,6 +338,23 @@ static inline void mr_reduce_mark_dirty(struct mr_reduce *reduce,
 void mr_reduce_free_stream(struct mr_reduce_stream *stream); /* reduce.c */
 /* Writes and emits all that was gained. */
 enum mr_status mr_reduce_flush(struct mr_reduce *reduce);
+
+/* reduce_counters.c; of streams with counts, but _value of any. */
+enum mr_status mr_reduce_counts_new(struct mr_reduce_stream *stream);
+void mr_reduce_counts_free(struct mr_reduce_stream *stream);
+/* The innermost call has just been opened. */
+enum mr_status mr_reduce_counts_open(struct mr_reduce_stream *stream);
+/* The innermost call is about to be taken off the stack; `path`: MR_PATH_NONE if it has none. */
+void mr_reduce_counts_close(const struct mr_reduce *reduce,
+                            struct mr_reduce_stream *stream, uint32_t path);
+/* What follows is no value of the last call event. */
+void mr_reduce_counts_settle(struct mr_reduce_stream *stream);
+enum mr_status mr_reduce_counts_value(struct mr_reduce *reduce,
+                                      struct mr_reduce_stream *stream,
+                                      const struct mr_event *event);
+/* After the rows were written. */
+void mr_reduce_counters_clear(struct mr_reduce *reduce);
+void mr_reduce_counters_fini(struct mr_reduce *reduce);
 
 /* reduce_forget.c: flushes, then forgets. */
 enum mr_status mr_reduce_forget(struct mr_reduce *reduce);

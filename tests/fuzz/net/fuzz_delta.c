@@ -12,6 +12,7 @@ static void merge(const struct mr_delta_item *item)
     struct mr_shape_stats shapes = {.histogram = MR_HISTOGRAM_EMPTY};
     struct mr_entry_stats entries = {{0}, {0}, {0}};
     struct mr_ledger_entry ledger = {.held = 0};
+    struct mr_counter_stats counters = {.calls = 0};
 
     for (int i = 0; i < 2; i++) {
         if (item->path_stats)
@@ -22,6 +23,8 @@ static void merge(const struct mr_delta_item *item)
             mr_entry_stats_merge(&entries, item->entry_stats);
         if (item->ledger)
             mr_ledger_entry_merge(&ledger, item->ledger);
+        if (item->counter_stats)
+            mr_counter_stats_merge(&counters, item->counter_stats);
     }
     mr_histogram_fini(&paths.histogram);
     mr_histogram_fini(&shapes.histogram);
@@ -65,6 +68,13 @@ static void write_item(struct mr_delta_writer *w, const struct mr_delta_item *it
         break;
     case MR_DELTA_COUNTER:
         mr_delta_counter(w, item->name, item->value);
+        break;
+    case MR_DELTA_SPAN_COUNTER:
+        (void)mr_delta_span_counter(w, item->id);
+        break;
+    case MR_DELTA_PATH_COUNTER:
+        mr_delta_path_counter(w, item->path, item->window, item->counter,
+                              item->counter_stats);
         break;
     }
 }

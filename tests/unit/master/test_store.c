@@ -2,6 +2,7 @@
 #include "base/clock.h"
 #include "master/store.h"
 #include "naive.h"
+#include "net/ids.h"
 
 #include <poll.h>
 #include <setjmp.h>
@@ -318,6 +319,125 @@ static void too_much_that_waits_is_refused(void **state)
     mr_model_free(f->model);
 }
 
+static const struct mr_id scope_id = {1, 1}, site_id = {2, 2};
+
+static void take_frame(struct fixture *f, uint8_t type, struct mr_span payload)
+{
+    struct mr_error error = MR_ERROR_NONE;
+    uint64_t number;
+
+    if (mr_model_apply(f->model, sender, type, payload, &error) != MR_OK)
+        fail_msg("%s", error.text);
+    assert_int_equal(
+        mr_store_append(f->store, sender, ++f->sequence, type, payload, &number), MR_OK);
+    mr_model_set_journal(f->model, number);
+    assert_int_equal(mr_model_publish(f->model), MR_OK);
+}
+
+static void take_counter_item(struct fixture *f, const char *name, const char *absent)
+{
+    const struct mr_dict_item item = {.kind = MR_DICT_SPAN_COUNTER,
+                                      .span_counter = {.scope = scope_id,
+                                                       .id = mr_id_span_counter(name),
+                                                       .name = name,
+                                                       .unit = "1",
+                                                       .absent = absent}};
+    uint8_t bytes[512];
+    struct mr_dict_writer writer;
+
+    mr_dict_writer_init(&writer, bytes, sizeof(bytes));
+    assert_int_equal(mr_dict_put(&writer, &item), MR_OK);
+    take_frame(f, MR_FRAME_DICT, mr_span_of(bytes, mr_dict_writer_finish(&writer)));
+}
+
+/* A path with a call of 3 page faults, two of them its own. */
+static void take_counts(struct fixture *f)
+{
+    const struct mr_counter_stats stats = {
+        .calls = 1, .backward = 2, .self = {2, 2, 2}, .total = {3, 3, 3}};
+    struct mr_delta_writer w;
+
+    mr_buffer_clear(&f->bytes);
+    mr_delta_begin(&w, &f->bytes);
+    mr_delta_head(&w, 1, 1);
+    uint32_t site = mr_delta_site(&w, site_id), scope = mr_delta_scope(&w, scope_id);
+    uint32_t path = mr_delta_path(&w, MR_DELTA_NONE, scope, site, 0);
+    uint32_t counter = mr_delta_span_counter(&w, mr_id_span_counter("page-faults"));
+    mr_delta_path_counter(&w, path, 1700000000, counter, &stats);
+    take_frame(f, MR_FRAME_DELTA, mr_buffer_span(&f->bytes));
+}
+
+static void check_counts(struct mr_model *model, uint64_t deltas)
+{
+    const struct mr_model_root *root = mr_model_read_lock(model);
+    const struct mr_counter_stats *stats = mr_model_counter_of_path(root, 0, 0);
+
+    assert_int_equal(mr_model_count(root, MR_MODEL_SPAN_COUNTER), 2);
+    assert_string_equal(mr_model_span_counter(root, 0)->name, "page-faults");
+    assert_string_equal(mr_model_span_counter(root, 1)->name, "cycles");
+    assert_int_equal(mr_model_count(root, MR_MODEL_COUNTER_NOTE), 2);
+    assert_string_equal(mr_model_counter_note(root, 0)->absent, "");
+    assert_string_equal(mr_model_counter_note(root, 1)->absent, "no such thing");
+    assert_non_null(stats);
+    assert_int_equal(stats->calls, deltas);
+    assert_int_equal(stats->backward, 2 * deltas);
+    assert_int_equal(stats->self.sum, 2 * deltas);
+    assert_int_equal(stats->total.sum, 3 * deltas);
+    assert_int_equal(stats->total.min, 3);
+    assert_null(mr_model_counter_of_path(root, 0, 1)); /* absent, not 0 */
+    mr_model_read_unlock(model);
+}
+
+static void counters_come_back_by_journal_and_by_checkpoint(void **state)
+{
+    struct fixture *f = *state;
+
+    for (uint64_t round = 0; round < 4; round++) {
+        open_store(f, round % 2 ? 1000000 : MR_HOUR_NS);
+        if (round)
+            check_counts(f->model, round);
+        take_counts(f);
+        take_counter_item(f, "page-faults", "");
+        take_counter_item(f, "cycles", "no such thing");
+        wait_for_position(f, f->sequence);
+        check_counts(f->model, round + 1);
+        close_store(f);
+    }
+}
+
+/* What a millrace left that knew of no counters. */
+static void a_store_without_tables_of_counters_is_read_and_goes_on(void **state)
+{
+    struct fixture *f = *state;
+    struct mr_error error = MR_ERROR_NONE;
+    struct mr_model *model;
+    char path[128];
+    sqlite3 *db;
+
+    open_store(f, MR_HOUR_NS);
+    close_store(f);
+    snprintf(path, sizeof(path), "%s/%s", f->directory, MR_STORE_FILE);
+    assert_int_equal(sqlite3_open(path, &db), SQLITE_OK);
+    assert_int_equal(sqlite3_exec(db,
+                                  "DROP TABLE span_counter; DROP TABLE counter_note;"
+                                  "DROP TABLE path_counter",
+                                  NULL, NULL, NULL),
+                     SQLITE_OK);
+    sqlite3_close(db);
+    assert_int_equal(mr_model_new(&MR_MODEL_LIMITS_DEFAULT, &model), MR_OK);
+    assert_int_equal(mr_store_load(f->directory, model, &error), MR_OK);
+    mr_model_free(model);
+    open_store(f, MR_HOUR_NS);
+    take_counts(f);
+    wait_for_position(f, f->sequence);
+    close_store(f);
+    open_store(f, MR_HOUR_NS);
+    const struct mr_model_root *root = mr_model_read_lock(f->model);
+    assert_int_equal(mr_model_counter_of_path(root, 0, 0)->calls, 1);
+    mr_model_read_unlock(f->model);
+    close_store(f);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -328,6 +448,10 @@ int main(void)
         cmocka_unit_test_setup_teardown(a_report_reads_a_store_that_is_in_use, set_up,
                                         tear_down),
         cmocka_unit_test_setup_teardown(the_series_come_back_too, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(counters_come_back_by_journal_and_by_checkpoint,
+                                        set_up, tear_down),
+        cmocka_unit_test_setup_teardown(
+            a_store_without_tables_of_counters_is_read_and_goes_on, set_up, tear_down),
         cmocka_unit_test_setup_teardown(a_second_one_is_refused, set_up, tear_down),
         cmocka_unit_test_setup_teardown(damage_and_other_versions_are_named, set_up,
                                         tear_down),

@@ -113,6 +113,31 @@ static void the_small_items_have_their_bytes(void **state)
                                    "0b04 01 8001 03  0e05 03 616263 07");
 }
 
+static void path_counters_have_their_bytes_and_read_back(void **state)
+{
+    const struct mr_counter_stats stats = {
+        .calls = 2, .backward = 1, .self = {5, 2, 3}, .total = {300, 100, 200}};
+    struct writing writing;
+    struct mr_delta_reader reader;
+    struct mr_delta_item item;
+
+    (void)state;
+    start(&writing);
+    put_names(&writing.w);
+    assert_int_equal(mr_delta_span_counter(&writing.w, a), 0);
+    mr_delta_path_counter(&writing.w, 1, 100, 0, &stats);
+    mr_delta_reader_init(&reader, mr_buffer_span(&writing.buffer));
+    for (int i = 0; i < 9; i++)
+        assert_int_equal(mr_delta_next(&reader, &item), MR_OK);
+    assert_int_equal(item.tag, MR_DELTA_PATH_COUNTER);
+    assert_int_equal(item.path, 1);
+    assert_int_equal(item.window, 100);
+    assert_int_equal(item.counter, 0);
+    assert_memory_equal(item.counter_stats, &stats, sizeof(stats));
+    mr_delta_reader_fini(&reader);
+    assert_payload(&writing, NAMES "0f10" A "100d 01 64 00 02 01 05 02 03 ac02 64 c801");
+}
+
 static void an_item_longer_than_127_bytes_is_moved_for_its_size(void **state)
 {
     struct mr_path_stats stats = {
@@ -239,13 +264,17 @@ static void items_that_break_a_rule_are_refused(void **state)
     check("07 12 01 00" A, MR_EFORMAT);     /* scope */
     check("07 12 00 02" A, MR_EFORMAT);     /* path */
     check("02 0f 0102030405060708090a0b0c0d0e0f", MR_EFORMAT);
-    check("0a 08 01 01 0a 08 00 00 0000", MR_EFORMAT);      /* source */
-    check("0a 08 00 01 0a 08 00 01 0001", MR_EFORMAT);      /* reason 0 */
-    check("0a 08 00 01 0a 08 00 01 0a01", MR_EFORMAT);      /* reason 10 */
-    check("0a 0a 00 01 0a 08 00 02 0101 0101", MR_EFORMAT); /* a reason twice */
-    check("0e 03 05 6162", MR_EFORMAT);                     /* name cut */
-    check("0e 04 02 6100 01", MR_EFORMAT);                  /* zero byte in it */
-    check("0e 02 40 00", MR_EFORMAT);                       /* too long */
+    check("0a 08 01 01 0a 08 00 00 0000", MR_EFORMAT);           /* source */
+    check("0a 08 00 01 0a 08 00 01 0001", MR_EFORMAT);           /* reason 0 */
+    check("0a 08 00 01 0a 08 00 01 0a01", MR_EFORMAT);           /* reason 10 */
+    check("0a 0a 00 01 0a 08 00 02 0101 0101", MR_EFORMAT);      /* a reason twice */
+    check("10 0b 01 64 00 01 00 02 02 02 02 02 02", MR_EFORMAT); /* counter */
+    check("0f10" A "10 0b 02 64 00 01 00 02 02 02 02 02 02", MR_EFORMAT); /* path */
+    check("0f10" A "10 0b 01 64 00 01 00 02 03 02 02 02 02", MR_EFORMAT); /* min > max */
+    check("0f10" A "10 0b 01 64 00 01 00 02 02 02 02 02 02", MR_END);
+    check("0e 03 05 6162", MR_EFORMAT);    /* name cut */
+    check("0e 04 02 6100 01", MR_EFORMAT); /* zero byte in it */
+    check("0e 02 40 00", MR_EFORMAT);      /* too long */
     check("05 0f 00 64 01 00 00 02 03 01 02 02 02 00 00 00 00",
           MR_EFORMAT); /* min > max */
     check("05 0f 00 64 01 00 00 02 02 02 01 02 02 00 00 00 00",
@@ -367,6 +396,7 @@ int main(void)
         cmocka_unit_test(path_stats_have_their_bytes),
         cmocka_unit_test(shape_stats_have_their_bytes),
         cmocka_unit_test(the_small_items_have_their_bytes),
+        cmocka_unit_test(path_counters_have_their_bytes_and_read_back),
         cmocka_unit_test(an_item_longer_than_127_bytes_is_moved_for_its_size),
         cmocka_unit_test(items_come_back_with_their_numbers),
         cmocka_unit_test(a_full_buffer_is_latched_and_what_is_there_stays_whole),

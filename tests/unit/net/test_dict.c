@@ -31,10 +31,9 @@ static const struct sample samples[] = {
      "96 03 ce00010000 a47370616e a3662e63 0c 03"},
     {{.kind = MR_DICT_STREAM, .stream = {1, 4711, 0, 1, "io"}},
      "96 04 01 cd1267 a2696f 00 01"},
-    {{.kind = MR_DICT_LABEL_KEY, .label_key = {1, 2, "user", ""}},
-     "94 05 01 a475736572 02"},
-    {{.kind = MR_DICT_COUNTER, .counter = {1, 0, "cycles", "1"}},
-     "95 06 01 a66379636c6573 a131 00"},
+    {{.kind = MR_DICT_LABEL_KEY, .label_key = {1, 2, "user"}}, "94 05 01 a475736572 02"},
+    {{.kind = MR_DICT_COUNTER, .counter = {1, 0, "cycles", "1", "no"}},
+     "96 06 01 a66379636c6573 a131 00 a26e6f"},
     {{.kind = MR_DICT_SYNC, .sync = {1, 1000, 300}}, "94 07 01 cd03e8 cd012c"},
     {{.kind = MR_DICT_STRING, .string = {5, "text"}}, "93 08 05 a474657874"},
     {{.kind = MR_DICT_SOURCE_LOSS, .source_loss = {4, 100}}, "93 09 04 64"},
@@ -78,6 +77,9 @@ static const struct sample samples[] = {
                {(const uint8_t *)"0123456789abcdef\x05", 17}}},
      "95 14 c41000000000000000010000000000000002 c41000000000000000030000000000000004 01"
      "c411 30313233343536373839616263646566 05"},
+    {{.kind = MR_DICT_SPAN_COUNTER, .span_counter = {{1, 2}, {3, 4}, "cycles", "1", ""}},
+     "96 15 c41000000000000000010000000000000002 c41000000000000000030000000000000004"
+     "a66379636c6573 a131 a0"},
 };
 enum { SAMPLES = sizeof(samples) / sizeof(samples[0]) };
 
@@ -233,6 +235,9 @@ static void items_that_break_a_rule_are_refused(void **state)
     check("91 93 02 cf0000000100000000 01", MR_EFORMAT); /* more than 32 bits */
     check("91 93 08 01 a3610062", MR_EFORMAT);           /* zero byte in a text */
     check("91 94 05 01 a475736572 02", MR_END);
+    check("91 96 06 00 a0 a131 00 a0", MR_EFORMAT); /* a counter without a name */
+    check("91 95 06 00 a161 a131 00", MR_EFORMAT);  /* nor with nothing on absence */
+    check("91 96 06 00 a161 a131 00 a0", MR_END);
     check("91 96 04 00 01 a0 00 00", MR_EFORMAT); /* stream 0 */
     check("91 93 09 00 64", MR_EFORMAT);          /* reasons are 1 to 9 */
     check("91 93 09 0a 64", MR_EFORMAT);

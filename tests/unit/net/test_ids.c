@@ -52,6 +52,13 @@ static void scopes_and_paths_are_hashes_of_what_they_are(void **state)
           "f34db358 9fc673d5 0578a5bd 0b0ea656");
 }
 
+static void counters_are_hashes_of_their_names(void **state)
+{
+    (void)state;
+    CHECK(mr_id_span_counter("page-faults"), "mr-counter\0page-faults\0",
+          "df314146 ab3720d5 5a21cd2c 5afa6d95");
+}
+
 static void nodes_are_hashes_of_their_children(void **state)
 {
     const struct mr_node_child children[] = {{b, 0}, {a, 3}};
@@ -129,6 +136,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(sites_are_hashes_of_what_they_are),
         cmocka_unit_test(scopes_and_paths_are_hashes_of_what_they_are),
+        cmocka_unit_test(counters_are_hashes_of_their_names),
         cmocka_unit_test(nodes_are_hashes_of_their_children),
         cmocka_unit_test(a_node_with_more_children_than_scratch_holds_is_refused),
         cmocka_unit_test(texts_of_any_length_have_ids_of_their_own),

@@ -12,7 +12,7 @@
 
 #define TEXT_MAX 65536
 
-enum row_kind { ROW_PATH, ROW_SHAPE, ROW_ENTRY, ROW_LEDGER, ROW_COUNTER };
+enum row_kind { ROW_PATH, ROW_SHAPE, ROW_ENTRY, ROW_LEDGER, ROW_COUNTER, ROW_COUNT };
 
 struct row {
     enum row_kind kind;
@@ -22,6 +22,7 @@ struct row {
     struct mr_entry_stats entry;
     struct mr_ledger_entry ledger;
     uint64_t value;
+    struct mr_counter_stats count;
 };
 
 struct node {
@@ -32,6 +33,9 @@ struct model {
     struct row *rows;
     uint32_t row_count, row_capacity;
     struct mr_table row_keys, sites, told_sites, nodes, scopes;
+    struct mr_dict_span_counter told_counters[8];
+    char counter_names[8][32];
+    uint32_t told_counter_count;
     struct node *node_items;
     uint32_t node_count, node_capacity;
     enum mr_exactness exactness;
@@ -41,6 +45,8 @@ struct model {
     char **paths;
     struct mr_id *shape_nodes;
     uint32_t *shape_paths;
+    struct mr_id counters[8];
+    uint32_t counter_count;
     uint32_t site_count, path_count, shape_count;
 };
 
@@ -153,6 +159,25 @@ static void take_nodes(struct model *model, const struct mr_dict_node *items,
     }
 }
 
+static void take_counter(struct model *model, const struct mr_dict_span_counter *item)
+{
+    assert_int_equal(mr_table_find(&model->scopes, item->scope), 1);
+    test_text_add(model->text, "told counter %s unit=%s absent=%s", item->name,
+                  item->unit, item->absent);
+    assert_true(model->told_counter_count < 8);
+    (void)snprintf(model->counter_names[model->told_counter_count], 32, "%s", item->name);
+    model->told_counters[model->told_counter_count++] = *item;
+}
+
+static const char *counter_name(const struct model *model, struct mr_id id)
+{
+    for (uint32_t i = 0; i < model->told_counter_count; i++)
+        if (mr_id_equal(model->told_counters[i].id, id))
+            return model->counter_names[i];
+    fail_msg("a counter that was not told");
+    return "";
+}
+
 static void take_dict_item(struct model *model, const struct mr_dict_item *item)
 {
     uint32_t index;
@@ -175,6 +200,9 @@ static void take_dict_item(struct model *model, const struct mr_dict_item *item)
         break;
     case MR_DICT_NODE:
         assert_int_equal(mr_table_find(&model->told_sites, item->node.site), 1);
+        break;
+    case MR_DICT_SPAN_COUNTER:
+        take_counter(model, &item->span_counter);
         break;
     default:
         fail_msg("item %d", (int)item->kind);
@@ -226,6 +254,7 @@ static void forget_payload(struct model *model)
     model->path_count = 0;
     model->site_count = 0;
     model->shape_count = 0;
+    model->counter_count = 0;
 }
 
 static void take_path(struct model *model, const struct mr_delta_item *item)
@@ -294,6 +323,17 @@ static void take_ledger(struct model *model, const struct mr_delta_item *item)
     mr_ledger_entry_merge(&row_of(model, ROW_LEDGER, key)->ledger, item->ledger);
 }
 
+static void take_path_counter(struct model *model, const struct mr_delta_item *item)
+{
+    char *key = malloc(TEXT_MAX);
+
+    (void)snprintf(key, TEXT_MAX, "%s @%" PRIu64 " %s", model->paths[item->path],
+                   item->window - TEST_START_S,
+                   counter_name(model, model->counters[item->counter]));
+    mr_counter_stats_merge(&row_of(model, ROW_COUNT, key)->count, item->counter_stats);
+    free(key);
+}
+
 static void take_delta_item(struct model *model, const struct mr_delta_item *item)
 {
     switch (item->tag) {
@@ -336,6 +376,13 @@ static void take_delta_item(struct model *model, const struct mr_delta_item *ite
         assert_int_equal(item->level, 1);
         break;
     case MR_DELTA_SOURCE:
+        break;
+    case MR_DELTA_SPAN_COUNTER:
+        assert_true(model->counter_count < 8);
+        model->counters[model->counter_count++] = item->id;
+        break;
+    case MR_DELTA_PATH_COUNTER:
+        take_path_counter(model, item);
         break;
     }
 }
@@ -432,6 +479,16 @@ static void add_ledger(struct test_text *text, const struct row *row)
                   ledger->last, ledger->reduced, ledger->held, line);
 }
 
+static void add_count(struct test_text *text, const struct row *row)
+{
+    char self[80], total[80];
+
+    times_text(self, sizeof(self), &row->count.self);
+    times_text(total, sizeof(total), &row->count.total);
+    test_text_add(text, "count %s = %" PRIu64 " back=%" PRIu64 " self=%s total=%s",
+                  row->key, row->count.calls, row->count.backward, self, total);
+}
+
 static void add_rows(struct model *model)
 {
     for (uint32_t i = 0; i < model->row_count; i++) {
@@ -449,6 +506,9 @@ static void add_rows(struct model *model)
             break;
         case ROW_LEDGER:
             add_ledger(model->text, row);
+            break;
+        case ROW_COUNT:
+            add_count(model->text, row);
             break;
         case ROW_COUNTER:
             test_text_add(model->text, "counter %s = %" PRIu64, row->key, row->value);

@@ -76,6 +76,21 @@ static uint64_t random_ns(unsigned *seed)
     return (uint64_t)rand_r(seed) >> (rand_r(seed) % 31);
 }
 
+static void put_path_counter(struct mr_delta_writer *w, uint32_t path, uint64_t window,
+                             unsigned *seed)
+{
+    const uint32_t counter =
+        mr_delta_span_counter(w, number_id(500 + (uint64_t)rand_r(seed) % 3));
+    struct mr_counter_stats stats = {.calls = (uint64_t)rand_r(seed) % 2,
+                                     .backward = (uint64_t)rand_r(seed) % 2};
+
+    if (stats.calls) {
+        time_one(&stats.total, random_ns(seed));
+        time_one(&stats.self, stats.total.sum / 3);
+    }
+    mr_delta_path_counter(w, path, window, counter, &stats);
+}
+
 static void put_rows(struct mr_delta_writer *w, unsigned *seed, const uint32_t *paths,
                      uint32_t shape, uint32_t source)
 {
@@ -89,6 +104,8 @@ static void put_rows(struct mr_delta_writer *w, unsigned *seed, const uint32_t *
         if (rand_r(seed) % 3)
             put_path_stat(w, paths[i], window + (uint64_t)(rand_r(seed) % 2),
                           random_ns(seed));
+        if (rand_r(seed) % 3 == 0)
+            put_path_counter(w, paths[i], window, seed);
     }
     put_shape_stat(w, shape, window, random_ns(seed));
     mr_delta_entry_stat(w, paths[0], window, &entry);
@@ -228,7 +245,7 @@ static void the_result_is_the_same_for_every_order_and_grouping(void **state)
 /* The naive model: sums over all items, by what they are. */
 struct totals {
     uint64_t path_calls, path_self, path_timed, shape_traces, entry_traces, reduced, lost,
-        counted;
+        counted, counter_calls, counter_self, counter_backward;
     int64_t held;
 };
 
@@ -253,6 +270,10 @@ static void add_totals(struct totals *totals, const struct mr_buffer *payload)
             totals->lost += item.ledger->lost[MR_LOSS_FORMAT];
         } else if (item.tag == MR_DELTA_COUNTER) {
             totals->counted += item.value;
+        } else if (item.tag == MR_DELTA_PATH_COUNTER) {
+            totals->counter_calls += item.counter_stats->calls;
+            totals->counter_self += item.counter_stats->self.sum;
+            totals->counter_backward += item.counter_stats->backward;
         }
     }
     mr_delta_reader_fini(&reader);
@@ -280,7 +301,7 @@ static void nothing_is_gained_or_lost(void **state)
     write_whole(acc, &whole);
     add_totals(&out, &whole);
     assert_memory_equal(&in, &out, sizeof(in));
-    assert_true(in.path_calls > 0);
+    assert_true(in.path_calls > 0 && in.counter_self > 0 && in.counter_backward > 0);
     mr_accumulator_stats(acc, &stats);
     assert_int_equal(stats.payloads, PAYLOADS);
     assert_int_equal(stats.over_limit + stats.unknown + stats.unwritten, 0);
