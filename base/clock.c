@@ -38,6 +38,11 @@ enum mr_clock_ticks_kind mr_clock_ticks_kind(void)
 #endif
 }
 
+uint64_t mr_clock_ticks_hz(void)
+{
+    return MR_COMPILER_TICKS_HZ();
+}
+
 const char *mr_clock_ticks_name(enum mr_clock_ticks_kind kind)
 {
     static const char *const names[] = {"tsc", "cntvct", "monotonic"};

@@ -39,6 +39,8 @@ MR_NO_INSTRUMENT uint64_t mr_clock_realtime_ns(void);
 
 /* What mr_clock_ticks() counts; fixed when the program is built. */
 enum mr_clock_ticks_kind mr_clock_ticks_kind(void);
+/* Its rate, where the processor tells it (aarch64: CNTFRQ_EL0), else 0. */
+uint64_t mr_clock_ticks_hz(void);
 /* "tsc", "cntvct" or "monotonic". */
 const char *mr_clock_ticks_name(enum mr_clock_ticks_kind kind);
 

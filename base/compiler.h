@@ -114,8 +114,22 @@ static MR_ALWAYS_INLINE MR_NO_INSTRUMENT uint64_t mr_compiler_ticks(void)
     return ticks;
 }
 #define MR_COMPILER_TICKS() mr_compiler_ticks()
+
+static inline MR_NO_INSTRUMENT uint64_t mr_compiler_ticks_hz(void)
+{
+    uint64_t hz;
+
+    __asm__ volatile("mrs %0, cntfrq_el0" : "=r"(hz));
+    return hz & UINT32_MAX; /* the register's upper half is reserved */
+}
+#define MR_COMPILER_TICKS_HZ() mr_compiler_ticks_hz()
 #else
 #define MR_COMPILER_HAS_TICKS 0
+#endif
+
+/* Its rate where the processor tells it, else 0. */
+#if !defined(MR_COMPILER_TICKS_HZ)
+#define MR_COMPILER_TICKS_HZ() UINT64_C(0)
 #endif
 
 #endif

@@ -40,6 +40,7 @@ static const struct mr_option_table table = {
     .stop_at_positional = true};
 
 static const char *const policies[] = {"block", "drop"};
+static const char *const clocks[] = {"tsc", "hybrid", "monotonic"};
 static const char *const shapes[] = {"folded", "exact", "set"};
 
 static int say(int exit_status, const char *text)
@@ -112,6 +113,7 @@ static enum mr_status run(const struct record_options *options, const char *endp
 
     target->endpoint = endpoint;
     target->policy = policies[options->policy];
+    target->clock = clocks[options->clock];
     target->block_timeout_ns = options->block_timeout_ns;
     if (options->compare)
         status = run_plain(target, run, error);

@@ -96,6 +96,7 @@ static void set_environment(const struct mr_target *target)
     (void)setenv("MILLRACE_ENDPOINT", target->endpoint, 1);
     (void)setenv("MILLRACE_POLICY", target->policy, 1);
     (void)setenv("MILLRACE_BLOCK_TIMEOUT", timeout, 1);
+    (void)setenv("MILLRACE_CLOCK", target->clock, 1);
 }
 
 /* In the child. `report` is a pipe that exec closes: what it carries is the errno of a failure. */

@@ -49,6 +49,8 @@ struct mr_source_info {
     uint32_t pid;
     uint64_t start_ns;
     struct mr_clock_info clock;
+    const char *clock_warning;     /* why it is not the clock asked for */
+    uint32_t tick_ns, tick_events; /* of clock hybrid, FORMAT.md section 3; else 0 */
     enum mr_policy policy;
     uint32_t attribute_count;
     struct mr_attribute attributes[MR_ATTRIBUTES_MAX];

@@ -175,6 +175,9 @@ KEY_TEXT(mr_source_info, version)
 KEY_TEXT(mr_source_info, exe)
 KEY_U32(mr_source_info, pid)
 KEY_U64(mr_source_info, start_ns)
+KEY_TEXT(mr_source_info, clock_warning)
+KEY_U32(mr_source_info, tick_ns)
+KEY_U32(mr_source_info, tick_events)
 
 static bool get_policy(struct mr_span *in, struct context *context, void *to)
 {
@@ -207,15 +210,12 @@ static bool get_attributes(struct mr_span *in, struct context *context, void *to
 }
 
 static const struct key source_keys[] = {
-    {"host", true, get_host},
-    {"pid", true, get_pid},
-    {"app", true, get_app},
-    {"version", false, get_version},
-    {"exe", false, get_exe},
-    {"start_ns", true, get_start_ns},
-    {"clock", true, get_clock},
-    {"policy", false, get_policy},
-    {"attributes", false, get_attributes},
+    {"host", true, get_host},        {"pid", true, get_pid},
+    {"app", true, get_app},          {"version", false, get_version},
+    {"exe", false, get_exe},         {"start_ns", true, get_start_ns},
+    {"clock", true, get_clock},      {"clock_warning", false, get_clock_warning},
+    {"tick_ns", false, get_tick_ns}, {"tick_events", false, get_tick_events},
+    {"policy", false, get_policy},   {"attributes", false, get_attributes},
 };
 
 static bool get_sender(struct mr_span *in, struct context *context, void *to)
@@ -275,7 +275,7 @@ static const struct key hello_keys[] = {
 
 static const struct mr_hello hello_defaults = {
     .token = "",
-    .source = {.host = "", .app = "", .version = "", .exe = ""},
+    .source = {.host = "", .app = "", .version = "", .exe = "", .clock_warning = ""},
 };
 
 /* What must hold of the values together. */

@@ -24,8 +24,11 @@ static void put_attributes(struct mr_packer *packer, const struct mr_source_info
 
 static void put_source(struct mr_packer *packer, const struct mr_source_info *source)
 {
+    bool has_warning = source->clock_warning && *source->clock_warning;
+    bool has_tick = source->tick_ns > 0;
+
     mr_pack_key(packer, "source");
-    (void)msgpack_pack_map(&packer->pack, 9);
+    (void)msgpack_pack_map(&packer->pack, 9u + has_warning + (has_tick ? 2u : 0u));
     mr_pack_key_text(packer, "host", source->host);
     mr_pack_key_uint(packer, "pid", source->pid);
     mr_pack_key_text(packer, "app", source->app);
@@ -33,6 +36,12 @@ static void put_source(struct mr_packer *packer, const struct mr_source_info *so
     mr_pack_key_text(packer, "exe", source->exe);
     mr_pack_key_uint(packer, "start_ns", source->start_ns);
     put_clock(packer, &source->clock);
+    if (has_warning)
+        mr_pack_key_text(packer, "clock_warning", source->clock_warning);
+    if (has_tick) {
+        mr_pack_key_uint(packer, "tick_ns", source->tick_ns);
+        mr_pack_key_uint(packer, "tick_events", source->tick_events);
+    }
     mr_pack_key_text(packer, "policy", mr_policy_name(source->policy));
     put_attributes(packer, source);
 }

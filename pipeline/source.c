@@ -24,10 +24,12 @@ static const char *copy_text(char **at, const char *text)
 static enum mr_status copy_info(struct mr_source *source,
                                 const struct mr_source_info *info)
 {
+    /* Absent where a hello was not read from a wire. */
+    const char *warning = info->clock_warning ? info->clock_warning : "";
     char *at;
 
     source->text = malloc(strlen(info->host) + strlen(info->app) + strlen(info->version) +
-                          strlen(info->exe) + 4);
+                          strlen(info->exe) + strlen(warning) + 5);
     if (!source->text)
         return MR_ENOMEM;
     at = source->text;
@@ -36,6 +38,7 @@ static enum mr_status copy_info(struct mr_source *source,
     source->info.app = copy_text(&at, info->app);
     source->info.version = copy_text(&at, info->version);
     source->info.exe = copy_text(&at, info->exe);
+    source->info.clock_warning = copy_text(&at, warning);
     source->info.attribute_count = 0; /* told to nobody yet */
     return MR_OK;
 }

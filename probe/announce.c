@@ -264,11 +264,11 @@ static bool put_source_losses(struct mr_writer *writer)
     return true;
 }
 
-void mr_announce_sync_item(struct mr_dict_item *item)
+void mr_announce_sync_item(const struct mr_writer *writer, struct mr_dict_item *item)
 {
     struct mr_clock_sample sample;
 
-    mr_clock_sample(&sample);
+    mr_clock_sample(writer->probe->clock.mode, &sample);
     *item = (struct mr_dict_item){.kind = MR_DICT_SYNC,
                                   .sync = {.ticks = sample.real_ticks,
                                            .realtime_ns = sample.real_ns,
@@ -282,7 +282,7 @@ static bool put_sync(struct mr_writer *writer, uint64_t now_ns)
 
     if (now_ns < writer->sync_at_ns || writer->sender.state != MR_SENDER_OPEN)
         return true;
-    mr_announce_sync_item(&item);
+    mr_announce_sync_item(writer, &item);
     if (!put(writer, &item))
         return false;
     writer->sync_at_ns = now_ns + MR_SECOND_NS;

@@ -39,6 +39,12 @@ static MR_ALWAYS_INLINE MR_NO_INSTRUMENT uint64_t mr_arch_reserve(uint64_t *curs
 #endif
 }
 
+/* Reads what a handler of the same thread may have changed since it was last read. */
+static MR_ALWAYS_INLINE MR_NO_INSTRUMENT uint64_t mr_arch_reload(const uint64_t *value)
+{
+    return *(const volatile uint64_t *)value;
+}
+
 /*
  * Members of the public header's structs, which C++ reads too and so are not _Atomic.
  * Release and acquire pair with each other.

@@ -235,6 +235,8 @@ static enum mr_status check(const struct options *options, struct mr_config *con
 enum mr_status mr_config_parse(char *const *env, const char *exe,
                                struct mr_config *config, struct mr_error *error)
 {
+    static const enum mr_clock_mode clocks[] = {
+        MR_CLOCK_MODE_COUNTER, MR_CLOCK_MODE_HYBRID, MR_CLOCK_MODE_MONOTONIC};
     char name[] = "millrace", *argv[] = {name, NULL};
     struct options options;
     enum mr_options_action action;
@@ -249,6 +251,7 @@ enum mr_status mr_config_parse(char *const *env, const char *exe,
     status = check(&options, config, error);
     if (status != MR_OK)
         return status;
+    config->clock = clocks[options.clock];
     config->block_timeout_ns = options.block_timeout_ns;
     config->ring_bytes = round_up_to_power(options.ring_bytes);
     config->memory_bytes = options.memory_bytes;

@@ -14,6 +14,7 @@
 
 #include "net/control.h"
 #include "net/endpoint.h"
+#include "probe/clock.h"
 
 #define MR_RING_BYTES_MIN UINT64_C(4096)
 #define MR_CONFIG_TEXT_SIZE 256
@@ -24,6 +25,7 @@
 struct mr_config {
     struct mr_endpoints endpoints;
     enum mr_policy policy;
+    enum mr_clock_mode clock; /* as wanted, then what probe/clock.h made of it */
     uint64_t block_timeout_ns;
     uint64_t ring_bytes; /* a power of two */
     uint64_t memory_bytes;

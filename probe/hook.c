@@ -27,7 +27,7 @@ MR_COLD MR_NOINLINE static void wide(struct mr_thread *thread, uint64_t dir,
                              .words = 2};
 
     if (thread->words)
-        mr_ring_event_slow(thread, &event, mr_clock_ticks(), MR_INDEX_NONE);
+        mr_ring_wide(thread, dir, address, mr_clock_read(mr_probe->clock.mode));
     else
         mr_thread_event(thread, &event);
 }
@@ -39,21 +39,49 @@ MR_COLD MR_NOINLINE static void event_without_ring(uint64_t bits)
     mr_thread_event(&mr_thread_self, &event);
 }
 
-static MR_ALWAYS_INLINE void record(uint64_t bits)
+MR_NOINLINE static void record_hybrid(uint64_t bits)
 {
     struct mr_thread *thread = &mr_thread_self;
 
     if (MR_UNLIKELY(!thread->words))
         event_without_ring(bits);
     else
+        mr_ring_event_hybrid(thread, bits);
+}
+
+MR_NOINLINE static void record_monotonic(uint64_t bits)
+{
+    struct mr_thread *thread = &mr_thread_self;
+
+    if (MR_UNLIKELY(!thread->words))
+        event_without_ring(bits);
+    else
+        mr_ring_event_at(thread, bits, mr_clock_monotonic_ns());
+}
+
+/* `clock` is mr_hook_state's: 0 where recording ended meanwhile. */
+static MR_ALWAYS_INLINE void record(uint32_t clock, uint64_t bits)
+{
+    struct mr_thread *thread = &mr_thread_self;
+
+    if (MR_UNLIKELY(clock != MR_CLOCK_MODE_COUNTER)) {
+        if (clock == MR_CLOCK_MODE_HYBRID)
+            record_hybrid(bits);
+        else if (clock == MR_CLOCK_MODE_MONOTONIC)
+            record_monotonic(bits);
+    } else if (MR_UNLIKELY(!thread->words)) {
+        event_without_ring(bits);
+    } else {
         mr_ring_event(thread, bits);
+    }
 }
 
 static MR_ALWAYS_INLINE void record_function(uint64_t address, uint64_t dir)
 {
+    uint32_t clock = mr_load_relaxed(&mr_hook_state.clock);
     uint64_t site;
 
-    if (MR_LIKELY(!mr_load_relaxed(&mr_hook_state.is_active)))
+    if (MR_LIKELY(!clock))
         return;
     site = address - mr_hook_state.windows.exe_origin;
     if (MR_UNLIKELY(site - MR_SITE_FIRST_MODULE >=
@@ -65,7 +93,7 @@ static MR_ALWAYS_INLINE void record_function(uint64_t address, uint64_t dir)
             return;
         }
     }
-    record(dir | site << MR_WORD_SITE_SHIFT);
+    record(clock, dir | site << MR_WORD_SITE_SHIFT);
 }
 
 MR_EXPORT void __cyg_profile_func_enter(void *function, void *call_site)
@@ -82,7 +110,8 @@ MR_EXPORT void __cyg_profile_func_exit(void *function, void *call_site)
 
 static MR_ALWAYS_INLINE void record_span(uint32_t id, uint64_t dir)
 {
-    record(dir | (uint64_t)id << MR_WORD_SITE_SHIFT);
+    record(mr_load_relaxed(&mr_hook_state.clock),
+           dir | (uint64_t)id << MR_WORD_SITE_SHIFT);
 }
 
 /* Two threads that meet a site at once make two numbers of one name; one is kept. */

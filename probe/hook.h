@@ -4,7 +4,7 @@
  * the public header is reached through the global offset table, being exported.
  *
  *     mr_hook_state.windows = probe->windows;          // before
- *     mr_store_release(&mr_hook_state.is_active, 1);   // [P] of probe/probe.c
+ *     mr_store_release(&mr_hook_state.clock, mode);    // [P] of probe/probe.c
  *
  * Written by the constructor, fork's handler and the destructor; read by any thread.
  */
@@ -16,7 +16,8 @@
 #include "probe/modules.h"
 
 struct mr_hook_state {
-    MR_ALIGNED(MR_CACHE_LINE) _Atomic uint32_t is_active;
+    /* enum mr_clock_mode while calls are recorded, else 0. */
+    MR_ALIGNED(MR_CACHE_LINE) _Atomic uint32_t clock;
     struct mr_windows windows; /* of mr_probe */
 };
 

@@ -6,7 +6,7 @@
  * field            written by            read by      access
  * mr_probe         constructor           any thread   before mr_probe_active [P]
  * mr_probe_active, constructor, end      any thread   release store [P]; hooks read it
- *  is_active                                          relaxed and depend on it: set
+ *  clock                                              relaxed and depend on it: set
  *                                                     before threads of the program run
  *                                                     their first instrumented function
  * flush_*, stop_*  see probe/writer.c
@@ -29,22 +29,30 @@
 
 MR_HIDDEN struct mr_probe *mr_probe;
 
-static void set_active(unsigned char is_active)
+static void set_active(bool is_active)
 {
-    mr_store_release(&mr_hook_state.is_active, is_active); /* [P] */
-    mr_arch_store_u8(&mr_probe_active, is_active);         /* [P] */
+    uint32_t clock = is_active ? (uint32_t)mr_probe->clock.mode : 0;
+
+    mr_store_release(&mr_hook_state.clock, clock); /* [P] */
+    mr_arch_store_u8(&mr_probe_active, is_active); /* [P] */
 }
 
-/* The one line that tells why a program that was to be traced is not. */
-static void complain(const char *text)
+/* One line: what was asked for and cannot be had. */
+static void say(const char *prefix, const char *text)
 {
     char line[MR_ERROR_TEXT_SIZE + 64];
-    int size = snprintf(line, sizeof(line), "millrace: not tracing: %s\n", text);
+    int size = snprintf(line, sizeof(line), "millrace: %s%s\n", prefix, text);
 
     if (size > (int)sizeof(line) - 1)
         size = (int)sizeof(line) - 1;
     if (size > 0)
         (void)!write(STDERR_FILENO, line, (size_t)size);
+}
+
+/* Why a program that was to be traced is not. */
+static void complain(const char *text)
+{
+    say("not tracing: ", text);
 }
 
 static struct mr_probe *map_probe(void)
@@ -64,7 +72,7 @@ static enum mr_status identify(struct mr_probe *probe, bool is_forked)
     source->pid = (uint32_t)syscall(SYS_getpid);
     source->is_forked = is_forked;
     source->start_ns = mr_clock_realtime_ns();
-    mr_clock_sample(&source->first_sample);
+    mr_clock_sample(probe->clock.mode, &source->first_sample);
     if (gethostname(source->host, sizeof(source->host) - 1) != 0)
         (void)strcpy(source->host, "localhost");
     return MR_OK;
@@ -138,9 +146,29 @@ static enum mr_status start_threads(struct mr_probe *probe, struct mr_error *err
 {
     if (!is_recorder(probe) && mr_writer_start(probe) != MR_OK)
         return mr_error_set(error, MR_ENOMEM, "no thread could be started");
+    /* Without it, every event reads the counter. */
+    if (probe->clock.mode == MR_CLOCK_MODE_HYBRID)
+        (void)mr_tick_start(probe);
     /* Without the helper, late modules and names of hosts are not known; the rest is. */
     (void)mr_helper_start(probe);
     return MR_OK;
+}
+
+/* Before anything of the probe reads a clock. */
+static void choose_clock(struct mr_probe *probe)
+{
+    struct mr_clock_facts facts;
+
+    mr_clock_facts(&facts);
+    mr_clock_choose(probe->config.clock, &facts, &probe->clock);
+    if (is_recorder(probe) && probe->clock.mode == MR_CLOCK_MODE_HYBRID) {
+        probe->clock.mode = MR_CLOCK_MODE_COUNTER;
+        (void)strcpy(probe->clock.warning, "clock hybrid is not for policy overwrite: "
+                                           "clock tsc is used");
+    }
+    probe->config.clock = probe->clock.mode;
+    if (probe->clock.warning[0])
+        say("", probe->clock.warning);
 }
 
 static void before_fork(void)
@@ -162,6 +190,7 @@ static void forget_parent(struct mr_probe *probe)
     mr_helper_after_fork(probe, true);
     mr_interpose_after_fork();
     mr_writer_after_fork(probe);
+    mr_tick_after_fork(probe);
     mr_thread_after_fork(&mr_thread_self);
     mr_pool_after_fork(&probe->pool);
     probe->stripes = probe->own_stripes;
@@ -203,10 +232,10 @@ static void after_fork_in_child(void)
     struct mr_error error = MR_ERROR_NONE;
     bool was_active = mr_probe_enabled();
 
-    set_active(0);
+    set_active(false);
     forget_parent(mr_probe);
     if (was_active && begin_anew(mr_probe, &error) == MR_OK)
-        set_active(1);
+        set_active(true);
 }
 
 static enum mr_status start(struct mr_probe *probe, struct mr_error *error)
@@ -215,6 +244,7 @@ static enum mr_status start(struct mr_probe *probe, struct mr_error *error)
 
     if (status != MR_OK)
         return status;
+    choose_clock(probe);
     if (identify(probe, false) != MR_OK)
         return mr_error_set(error, MR_EIO, "no random numbers from the system");
     probe->main_tid = probe->source.pid;
@@ -244,7 +274,7 @@ MR_CONSTRUCTOR static void probe_start(void)
     else if (start(mr_probe, &error) != MR_OK)
         complain(error.text);
     else
-        set_active(1);
+        set_active(true);
     errno = saved_errno;
 }
 
@@ -259,7 +289,7 @@ MR_DESTRUCTOR static void probe_end(void)
 
     if (!mr_probe_enabled() || (uint32_t)syscall(SYS_getpid) != probe->source.pid)
         return;
-    set_active(0);
+    set_active(false);
     mr_store_release(&probe->stop_wanted, 1);
     mr_futex_wake(&probe->stop_wanted);
     mr_recorder_end(&probe->recorder);

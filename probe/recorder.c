@@ -103,7 +103,8 @@ static void fill_header(struct mr_recorder_header *header,
     header->pid = source->pid;
     header->is_forked = source->is_forked;
     header->start_ns = source->start_ns;
-    mr_clock_calibrate(&source->first_sample, &source->first_sample, &clock);
+    mr_clock_calibrate(config->clock, &source->first_sample, &source->first_sample,
+                       &clock);
     header->clock_kind = clock.kind;
     copy_text(header->host, sizeof(header->host), source->host);
     copy_text(header->app, sizeof(header->app), config->app);
@@ -354,7 +355,9 @@ void mr_recorder_sample(struct mr_recorder *recorder)
     uint32_t count = mr_load_relaxed(&header->sample_count); /* our own */
     struct mr_clock_sample sample;
 
-    mr_clock_sample(&sample);
+    mr_clock_sample(header->clock_kind == MR_CLOCK_MONOTONIC ? MR_CLOCK_MODE_MONOTONIC
+                                                             : MR_CLOCK_MODE_COUNTER,
+                    &sample);
     put_sample(&sample, &header->last_samples[~count & 1]);
     mr_store_release(&header->sample_count, count + 1); /* [S] */
 }

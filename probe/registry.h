@@ -19,6 +19,7 @@
 #include "probe/own_fd.h"
 #include "probe/pool.h"
 #include "probe/recorder.h"
+#include "probe/tick.h"
 
 #include <pthread.h>
 
@@ -43,6 +44,8 @@ struct mr_probe {
     struct mr_named named;
     struct mr_windows windows;
     struct mr_source source;
+    struct mr_probe_clock clock;
+    struct mr_ticker ticker; /* of clock hybrid */
     uint64_t main_address;
     uint32_t main_tid;
     struct mr_own_fd error_output; /* as it was at the start */

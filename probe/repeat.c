@@ -183,7 +183,7 @@ static bool put_sync(struct page *page)
 
     if (page->told)
         return true;
-    mr_announce_sync_item(&item);
+    mr_announce_sync_item(page->writer, &item);
     return put(page, &item);
 }
 

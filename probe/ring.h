@@ -41,6 +41,7 @@
 #include "net/control.h"
 #include "net/wire.h"
 #include "probe/arch.h"
+#include "probe/tick.h"
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -141,6 +142,9 @@ struct mr_thread {
     uint64_t blocked_until_ns; /* a wait of the thread is under way until then */
     uint64_t stalled_tail;     /* the ring's tail when a wait began that timed out */
     uint32_t refused;          /* events lost for want of a ring */
+    uint64_t sync_index;       /* number of the last sync record */
+    uint64_t period_before;    /* `period` before it */
+    struct mr_tick_view tick;  /* of clock hybrid */
 };
 
 enum mr_thread_flag {
@@ -199,35 +203,65 @@ MR_NOINLINE MR_COLD void mr_ring_event_one_slow(struct mr_thread *thread, uint64
                                                 uint64_t ticks, uint64_t index);
 
 /*
- * One event; `thread` has a ring. The period is checked before the number is taken: what
- * follows a handler that changed it takes a number behind the handler's sync record.
+ * One event of time `ticks`, read just before; `thread` has a ring. The period is looked at
+ * twice. Before a number is taken: what follows a handler that changed it takes a number
+ * behind the handler's sync record. And after: a handler in between may have put such a
+ * record before our number, and low bits of a time that lies more than 2^31 ticks before
+ * it would be read as a later one.
  */
-static MR_ALWAYS_INLINE MR_NO_INSTRUMENT void mr_ring_event(struct mr_thread *thread,
-                                                            uint64_t bits)
+static MR_ALWAYS_INLINE MR_NO_INSTRUMENT void mr_ring_event_at(struct mr_thread *thread,
+                                                               uint64_t bits,
+                                                               uint64_t ticks)
 {
-    uint64_t ticks = mr_clock_ticks(), index;
+    uint64_t index;
 
     if (MR_UNLIKELY(ticks >> 31 != thread->period)) {
         mr_ring_event_one_slow(thread, bits, ticks, MR_INDEX_NONE);
         return;
     }
     index = mr_arch_reserve(&thread->cursor);
-    if (MR_UNLIKELY(index >= thread->limit)) {
+    if (MR_UNLIKELY(index >= thread->limit ||
+                    ticks >> 31 != mr_arch_reload(&thread->period))) {
         mr_ring_event_one_slow(thread, bits, ticks, index);
         return;
     }
     mr_ring_store(thread, index, bits | (uint32_t)ticks);
 }
 
+/* The precise clock: one read of the processor's counter. */
+static MR_ALWAYS_INLINE MR_NO_INSTRUMENT void mr_ring_event(struct mr_thread *thread,
+                                                            uint64_t bits)
+{
+    mr_ring_event_at(thread, bits, mr_clock_ticks());
+}
+
+/* Clock hybrid, where the counter is to be read: `number` is the published tick. */
+MR_NOINLINE MR_COLD void mr_ring_event_read(struct mr_thread *thread, uint64_t bits,
+                                            uint64_t number);
+
+/* Clock hybrid (probe/tick.h): mostly the time of the last read. */
+static MR_ALWAYS_INLINE MR_NO_INSTRUMENT void mr_ring_event_hybrid(
+    struct mr_thread *thread, uint64_t bits)
+{
+    uint64_t number = mr_load_relaxed(&mr_tick.number);
+
+    if (MR_UNLIKELY(number != thread->tick.number ||
+                    thread->cursor >= thread->tick.until)) {
+        mr_ring_event_read(thread, bits, number);
+        return;
+    }
+    mr_ring_event_at(thread, bits, mr_arch_reload(&thread->tick.ticks));
+}
+
 /* A function outside every site window: two words, always by the slow path. */
 static inline MR_NO_INSTRUMENT void mr_ring_wide(struct mr_thread *thread, uint64_t dir,
-                                                 uint64_t address)
+                                                 uint64_t address, uint64_t ticks)
 {
     struct mr_event event = {.bits = mr_word_record(MR_RECORD_WIDE, 1, dir, 0),
                              .payload = address & MR_WORD_PAYLOAD_MASK,
                              .words = 2};
 
-    mr_ring_event_slow(thread, &event, mr_clock_ticks(), MR_INDEX_NONE);
+    mr_ring_event_slow(thread, &event, ticks, MR_INDEX_NONE);
 }
 
 /* An event of a thread that has a ring is lost for `reason`, and its nesting followed. */

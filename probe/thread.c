@@ -66,7 +66,7 @@ static void describe(struct mr_probe *probe, struct mr_thread *thread,
     if (ring->start_address == 0 && ring->tid == probe->main_tid)
         ring->start_address = probe->main_address;
     ring->start_site = mr_windows_site(&probe->windows, ring->start_address);
-    ring->start_ticks = mr_clock_ticks();
+    ring->start_ticks = mr_clock_read(probe->clock.mode);
     (void)prctl(PR_GET_NAME, name);
     set_name(ring, name);
 }
@@ -155,7 +155,8 @@ void mr_thread_event(struct mr_thread *thread, const struct mr_event *event)
     int saved_errno = errno;
 
     if (mr_thread_meet(thread))
-        mr_ring_event_slow(thread, event, mr_clock_ticks(), MR_INDEX_NONE);
+        mr_ring_event_slow(thread, event, mr_clock_read(mr_probe->clock.mode),
+                           MR_INDEX_NONE);
     else
         lose_without_ring(thread);
     errno = saved_errno;

@@ -225,6 +225,7 @@ static void run_once(struct mr_writer *writer)
     flush_step(writer, round);
     if (round == MR_ROUND_MOVED) {
         writer->moved_at_ns = now_ns;
+        mr_tick_want(&writer->probe->ticker);
         writer->idle_ns = IDLE_MIN_NS;
         if (!is_flush_young(writer))
             pace(writer);

@@ -91,7 +91,7 @@ bool mr_announce_is_stale(const struct mr_writer *writer);
 void mr_announce_module_item(const struct mr_module *module, struct mr_dict_item *item);
 void mr_announce_named_item(const struct mr_named_entry *entry, uint32_t index,
                             struct mr_dict_item *item);
-void mr_announce_sync_item(struct mr_dict_item *item);
+void mr_announce_sync_item(const struct mr_writer *writer, struct mr_dict_item *item);
 /* Brings source_lost_acked up to date; false while source_lost is on its way. */
 bool mr_announce_losses_acked(struct mr_writer *writer);
 

@@ -16,6 +16,7 @@ static size_t put_hello(const struct mr_writer *writer, uint64_t oldest,
                         uint32_t attribute_count, uint8_t *out, size_t capacity)
 {
     const struct mr_probe *probe = writer->probe;
+    bool is_hybrid = probe->clock.mode == MR_CLOCK_MODE_HYBRID;
     struct mr_hello hello = {
         .sender = probe->source.id,
         .role = MR_ROLE_PROBE,
@@ -29,6 +30,9 @@ static size_t put_hello(const struct mr_writer *writer, uint64_t oldest,
                    .pid = probe->source.pid,
                    .start_ns = probe->source.start_ns,
                    .clock = writer->clock,
+                   .clock_warning = probe->clock.warning,
+                   .tick_ns = is_hybrid ? MR_TICK_NS : 0,
+                   .tick_events = is_hybrid ? MR_TICK_EVENTS : 0,
                    .policy = probe->config.policy,
                    .attribute_count = attribute_count}};
 
@@ -123,10 +127,11 @@ static bool may_connect(struct mr_writer *writer)
         return false;
     if (!writer->has_sender || !mr_load_acquire(&probe->has_addresses)) /* [C] */
         return false;
-    mr_clock_sample(&sample);
+    mr_clock_sample(probe->clock.mode, &sample);
     if (sample.raw_ns - probe->source.first_sample.raw_ns < MR_CALIBRATE_NS)
         return false;
-    mr_clock_calibrate(&probe->source.first_sample, &sample, &writer->clock);
+    mr_clock_calibrate(probe->clock.mode, &probe->source.first_sample, &sample,
+                       &writer->clock);
     memcpy(writer->sender.config.addresses, probe->addresses, sizeof(probe->addresses));
     writer->sender.config.address_count = probe->address_count;
     writer->is_calibrated = true;

@@ -113,10 +113,13 @@ static struct sink_source *source_of(const struct mr_hello *hello)
     source->next_sequence = 1;
     source->site_limit = MR_SITE_FIRST_NAMED;
     (void)snprintf(source->app, sizeof(source->app), "%s", hello->source.app);
-    printf("hello app=%s pid=%u host=%s version=%s mult=%u shift=%u attributes=%u\n",
-           hello->source.app, hello->source.pid, hello->source.host,
-           hello->source.version, hello->source.clock.mult, hello->source.clock.shift,
-           hello->source.attribute_count);
+    printf(
+        "hello app=%s pid=%u host=%s version=%s mult=%u shift=%u attributes=%u clock=%s "
+        "tick_ns=%u tick_events=%u warning=%s\n",
+        hello->source.app, hello->source.pid, hello->source.host, hello->source.version,
+        hello->source.clock.mult, hello->source.clock.shift,
+        hello->source.attribute_count, mr_clock_kind_name(hello->source.clock.kind),
+        hello->source.tick_ns, hello->source.tick_events, hello->source.clock_warning);
     return source;
 }
 

@@ -425,6 +425,30 @@ def test_dlopen():
     return None
 
 
+def test_clocks():
+    """Each clock gives the same calls, and is told; hybrid needs a second processor."""
+    _, accounts, output = trace("calls", 300000, POLICY="block", CLOCK="monotonic")
+    check(accounts[0]["events"] == 600002 and accounts[0]["open"] == 0, output)
+    hello = lines_of(output, "hello")[0]
+    check((hello["clock"], hello["mult"], hello["shift"]) == ("monotonic", 1, 0), output)
+    check(hello["warning"] == "" and hello["tick_ns"] == 0, output)
+    if len(os.sched_getaffinity(0)) > 1:
+        for mode, sources in ((["calls", 300000], 1), (["threads", 100, 100], 1), (["fork", 5, 1000], 6)):
+            _, accounts, output = trace(*mode, sources=sources, POLICY="block", CLOCK="hybrid")
+            hello = lines_of(output, "hello")[0]
+            check(hello["tick_ns"] == 1000 and hello["tick_events"] == 32, output)
+    one = sorted(os.sched_getaffinity(0))[:1]
+    with Sink() as sink:
+        process = run(["taskset", "-c", str(one[0]), SUBJECT, "calls", 1000], sink.endpoint, CLOCK="hybrid", POLICY="block")
+        account = sink.finish()[0]
+        check(account["events"] == 2002, sink.account)
+        check(process.stderr.count("\n") == 1 and "second processor" in process.stderr, process.stderr)
+        hello = lines_of(sink.account, "hello")[0]
+        check(hello["tick_ns"] == 0 and "second processor" in hello["warning"], sink.account)
+    check("is not one of tsc|hybrid|monotonic" in run([SUBJECT, "calls", 10], "tcp://127.0.0.1:1", CLOCK="sundial").stderr,
+          "a clock that does not exist is taken")
+
+
 PUBLIC = {"mr_probe_active", "mr_probe_enter", "mr_probe_exit", "mr_probe_flush", "mr_probe_stats", "mr_thread_name",
           "__cyg_profile_func_enter", "__cyg_profile_func_exit"}
 

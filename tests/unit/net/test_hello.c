@@ -110,6 +110,30 @@ static void a_probe_says_what_its_source_is(void **state)
     mr_hello_free(&message);
 }
 
+static void a_clock_that_is_not_plain_tells_why_and_how(void **state)
+{
+    struct mr_hello hello = probe;
+    struct mr_hello_message message;
+    uint8_t bytes[512];
+    size_t size;
+
+    (void)state;
+    message = read_back(bytes, mr_hello_put(&probe, bytes, sizeof(bytes)));
+    assert_string_equal(message.hello.source.clock_warning, "");
+    assert_int_equal(message.hello.source.tick_ns, 0);
+    mr_hello_free(&message);
+    hello.source.clock_warning = "no counter";
+    hello.source.tick_ns = 1000;
+    hello.source.tick_events = 32;
+    size = mr_hello_put(&hello, bytes, sizeof(bytes));
+    message = read_back(bytes, size);
+    assert_same_source(&message.hello.source, &hello.source);
+    assert_string_equal(message.hello.source.clock_warning, "no counter");
+    assert_int_equal(message.hello.source.tick_ns, 1000);
+    assert_int_equal(message.hello.source.tick_events, 32);
+    mr_hello_free(&message);
+}
+
 static void a_resume_state_comes_back(void **state)
 {
     const struct mr_resume_frame frame = {1, 0x10000};
@@ -318,6 +342,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_worker_says_hello),
         cmocka_unit_test(a_probe_says_what_its_source_is),
+        cmocka_unit_test(a_clock_that_is_not_plain_tells_why_and_how),
         cmocka_unit_test(a_resume_state_comes_back),
         cmocka_unit_test(a_hello_that_does_not_fit_is_not_written),
         cmocka_unit_test(a_hello_that_is_cut_or_too_long_is_refused),

@@ -51,18 +51,7 @@ static inline void rig_free(struct rig *rig)
 /* An event as a hook makes it, but for the clock. */
 static inline void rig_event(struct rig *rig, uint64_t bits, uint64_t ticks)
 {
-    struct mr_thread *thread = &rig->thread;
-    uint64_t index;
-
-    if (ticks >> 31 != thread->period) {
-        mr_ring_event_one_slow(thread, bits, ticks, MR_INDEX_NONE);
-        return;
-    }
-    index = mr_arch_reserve(&thread->cursor);
-    if (index >= thread->limit)
-        mr_ring_event_one_slow(thread, bits, ticks, index);
-    else
-        mr_ring_store(thread, index, bits | (uint32_t)ticks);
+    mr_ring_event_at(&rig->thread, bits, ticks);
 }
 
 static inline void rig_enter(struct rig *rig, uint32_t site, uint64_t ticks)

@@ -42,6 +42,7 @@ static void what_is_not_given_has_its_default(void **state)
     (void)state;
     assert_int_equal(parse(NULL, NULL, NULL), MR_OK);
     assert_int_equal(config.policy, MR_POLICY_DROP);
+    assert_int_equal(config.clock, MR_CLOCK_MODE_COUNTER);
     assert_true(config.block_timeout_ns == UINT64_C(100000000));
     assert_true(config.ring_bytes == 256 << 10);
     assert_true(config.memory_bytes == 64 << 20);

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "tests/unit/unit_test.h"
 
-#include "probe/clock.h"
 #include "probe/modules.h"
 #include "probe/named.h"
 
@@ -107,25 +106,6 @@ static void main_is_found(void **state)
     assert_true(mr_main_address(&table.items[0]) == (uint64_t)(uintptr_t)&main);
 }
 
-static void a_second_is_a_second(void **state)
-{
-    struct mr_clock_sample first = {.raw_ticks = 1000, .raw_ns = 5};
-    struct mr_clock_sample second = {.raw_ticks = 1000 + UINT64_C(25960000),
-                                     .raw_ns = 5 + 10000000,
-                                     .real_ticks = 77,
-                                     .real_ns = 88};
-    struct mr_clock_info info;
-    uint64_t ns;
-
-    (void)state;
-    mr_clock_calibrate(&first, &second, &info);
-    ns = mr_clock_info_ns(&info, 77 + UINT64_C(2596000000)) - 88;
-    assert_true(ns > 999999990 && ns < 1000000010);
-    assert_true(info.mult >= UINT32_C(1) << 31); /* all the precision there is */
-    mr_clock_calibrate(&first, &first, &info);   /* no clock moved */
-    assert_true(info.mult > 0);
-}
-
 static void names_are_cut_and_kept(void **state)
 {
     struct mr_named named;
@@ -157,7 +137,6 @@ int main(void)
         cmocka_unit_test(sites_agree_with_their_modules),
         cmocka_unit_test(a_module_far_away_has_sites_that_no_event_carries),
         cmocka_unit_test(main_is_found),
-        cmocka_unit_test(a_second_is_a_second),
         cmocka_unit_test(names_are_cut_and_kept),
     };
 

@@ -277,7 +277,7 @@ static void a_wide_event_carries_its_address(void **state)
     struct rig *rig = rig_new(WORDS, MR_POLICY_DROP);
 
     (void)state;
-    mr_ring_wide(&rig->thread, MR_WORD_EXIT, UINT64_C(0x7fff12345678));
+    mr_ring_wide(&rig->thread, MR_WORD_EXIT, UINT64_C(0x7fff12345678), mr_clock_ticks());
     rig_drain(rig, RIG_FRAME_SIZE);
     rig_expect_kind(rig, MR_RECORD_SYNC);
     rig_expect_kind(rig, MR_RECORD_WIDE);
@@ -287,9 +287,123 @@ static void a_wide_event_carries_its_address(void **state)
     rig_free(rig);
 }
 
+/* What an interrupted event does after the handler: its time was read before. */
+static void finish(struct rig *rig, uint32_t site, uint64_t ticks, uint64_t index)
+{
+    struct mr_thread *thread = &rig->thread;
+
+    if (index >= thread->limit || ticks >> 31 != thread->period)
+        mr_ring_event_one_slow(thread, mr_event_enter(site), ticks, index);
+    else
+        mr_ring_store(thread, index, mr_event_enter(site) | (uint32_t)ticks);
+}
+
+/* Longer than a low half that is read as a step forward. */
+#define LONG (UINT64_C(5) << 30)
+
+static void a_long_handler_before_the_number_turns_no_time_forward(void **state)
+{
+    struct rig *rig = rig_new(WORDS, MR_POLICY_DROP);
+    uint64_t index;
+
+    (void)state;
+    rig_enter(rig, SITE, RIG_TICKS);
+    rig_enter(rig, SITE + 1, RIG_TICKS + LONG); /* the handler's: with a sync */
+    index = mr_arch_reserve(&rig->thread.cursor);
+    finish(rig, SITE + 2, RIG_TICKS + 1, index);
+    rig_enter(rig, SITE + 3, RIG_TICKS + LONG + 7);
+    rig_drain(rig, RIG_FRAME_SIZE);
+    rig_expect_kind(rig, MR_RECORD_SYNC);
+    rig_expect_event(rig, SITE, false, RIG_TICKS);
+    rig_expect_kind(rig, MR_RECORD_SYNC);
+    rig_expect_event(rig, SITE + 1, false, RIG_TICKS + LONG);
+    rig_expect_event(rig, SITE + 2, false, RIG_TICKS + LONG); /* clamped */
+    rig_expect_event(rig, SITE + 3, false, RIG_TICKS + LONG + 7);
+    assert_false(rig_next(rig));
+    rig_free(rig);
+}
+
+static void a_long_handler_after_the_number_leaves_it_its_time(void **state)
+{
+    struct rig *rig = rig_new(WORDS, MR_POLICY_DROP);
+    uint64_t index;
+
+    (void)state;
+    rig_enter(rig, SITE, RIG_TICKS);
+    index = mr_arch_reserve(&rig->thread.cursor);
+    rig_enter(rig, SITE + 1, RIG_TICKS + LONG);
+    finish(rig, SITE + 2, RIG_TICKS + 1, index);
+    rig_drain(rig, RIG_FRAME_SIZE);
+    rig_expect_kind(rig, MR_RECORD_SYNC);
+    rig_expect_event(rig, SITE, false, RIG_TICKS);
+    rig_expect_event(rig, SITE + 2, false, RIG_TICKS + 1);
+    rig_expect_kind(rig, MR_RECORD_SYNC);
+    rig_expect_event(rig, SITE + 1, false, RIG_TICKS + LONG);
+    assert_false(rig_next(rig));
+    rig_free(rig);
+}
+
+/* Nobody can say any more under which sync the number stands: it is lost, and counted. */
+static void long_handlers_on_both_sides_cost_the_event(void **state)
+{
+    struct rig *rig = rig_new(WORDS, MR_POLICY_DROP);
+    uint64_t index;
+
+    (void)state;
+    rig_enter(rig, SITE, RIG_TICKS);
+    rig_enter(rig, SITE + 1, RIG_TICKS + LONG);
+    index = mr_arch_reserve(&rig->thread.cursor);
+    rig_enter(rig, SITE + 3, RIG_TICKS + 2 * LONG);
+    finish(rig, SITE + 2, RIG_TICKS + 1, index);
+    mr_ring_detach(&rig->thread); /* so that the hole is not waited for */
+    rig_drain(rig, RIG_FRAME_SIZE);
+    rig_expect_kind(rig, MR_RECORD_SYNC);
+    rig_expect_event(rig, SITE, false, RIG_TICKS);
+    rig_expect_kind(rig, MR_RECORD_SYNC);
+    rig_expect_event(rig, SITE + 1, false, RIG_TICKS + LONG);
+    rig_expect_loss(rig, 1, MR_LOSS_NESTED, 0, 0);
+    rig_expect_kind(rig, MR_RECORD_SYNC);
+    rig_expect_event(rig, SITE + 3, false, RIG_TICKS + 2 * LONG);
+    assert_false(rig_next(rig));
+    rig_free(rig);
+}
+
+/* A clock that jumps, either way and as far as can be: what is read never runs back. */
+static void a_clock_that_jumps_is_followed_and_never_back(void **state)
+{
+    struct rig *rig = rig_new(WORDS, MR_POLICY_DROP);
+    struct mr_test_random random = mr_test_random_new();
+    uint64_t now = RIG_TICKS, highest = 0, last = 0;
+
+    (void)state;
+    for (uint32_t i = 0; i < 20000; i++) {
+        uint64_t step = mr_test_random_next(&random) >> mr_test_random_below(&random, 64);
+
+        step &= (UINT64_C(1) << 40) - 1;
+        now = mr_test_random_below(&random, 4) && now + step < UINT64_C(1) << 61
+                  ? now + step
+                  : (step < now ? now - step : now);
+        rig_enter(rig, SITE + i, now);
+        highest = now > highest ? now : highest;
+        if (i % 100 < 99)
+            continue;
+        rig_drain(rig, RIG_FRAME_SIZE);
+        while (rig_next(rig)) {
+            assert_true(rig->record.ticks >= last);
+            last = rig->record.ticks;
+        }
+        assert_true(last == highest);
+    }
+    rig_free(rig);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_long_handler_before_the_number_turns_no_time_forward),
+        cmocka_unit_test(a_long_handler_after_the_number_leaves_it_its_time),
+        cmocka_unit_test(long_handlers_on_both_sides_cost_the_event),
+        cmocka_unit_test(a_clock_that_jumps_is_followed_and_never_back),
         cmocka_unit_test(the_first_event_is_preceded_by_a_sync),
         cmocka_unit_test(a_gap_of_any_length_keeps_its_time),
         cmocka_unit_test(events_go_round_the_ring_many_times),

@@ -1,0 +1,144 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * field         written by      read by     access
+ * number        ticker; forked  any thread  relaxed: a hint by itself; what a thread
+ *               child, end                  believes of it is bounded by MR_TICK_EVENTS
+ * stale_ticks   ticker, once    any thread  relaxed: 0 before, then each read is alone
+ * wanted,       writer; ticker  both        sequentially consistent with each other
+ *  sleeping                                 (Dekker); a wake-up that is missed costs
+ *                                           SLEEP_NS of precise times
+ * cpu_ns, gaps  ticker          writer      relaxed: sums
+ * Progress: nobody waits for the ticker. Checked by: tests/race/test_tick.c
+ */
+#include "probe/tick.h"
+
+#include "probe/futex.h"
+#include "probe/registry.h"
+
+#include <sys/prctl.h>
+#include <time.h>
+
+/* Numbers between two looks at the rest of the world: a millisecond. */
+#define BURST 1000
+/* Without an event for so many bursts, the ticker sleeps. */
+#define BURSTS_IDLE_MAX 20
+#define SLEEP_NS MR_SECOND_NS
+
+/* `last` is the time of the last number; that of the new last one. */
+static uint64_t burst(struct mr_ticker *ticker, uint64_t *number, uint64_t period,
+                      uint64_t last)
+{
+    uint64_t now = mr_clock_ticks();
+
+    for (uint32_t i = 0; i < BURST; i++) {
+        while (now - last < period) {
+            mr_cpu_relax();
+            now = mr_clock_ticks();
+        }
+        mr_store_relaxed(&mr_tick.number, ++*number);
+        mr_tick_note(ticker, now - last);
+        last = now;
+    }
+    return last;
+}
+
+static void note_cpu(struct mr_ticker *ticker)
+{
+    struct timespec spent = {0, 0};
+
+    if (clock_gettime(CLOCK_THREAD_CPUTIME_ID, &spent) == 0)
+        mr_store_relaxed(&ticker->cpu_ns,
+                         (uint64_t)spent.tv_sec * MR_SECOND_NS + (uint64_t)spent.tv_nsec);
+}
+
+static void sleep_until_wanted(struct mr_ticker *ticker)
+{
+    mr_store_relaxed(&mr_tick.number, MR_TICK_NONE);
+    mr_store_seq_cst(&ticker->sleeping, 1);
+    if (!mr_load_seq_cst(&ticker->wanted))
+        mr_futex_wait(&ticker->wanted, 0, SLEEP_NS);
+    mr_store_relaxed(&ticker->sleeping, 0);
+}
+
+void mr_tick_want(struct mr_ticker *ticker)
+{
+    if (mr_load_relaxed(&ticker->wanted))
+        return;
+    mr_store_seq_cst(&ticker->wanted, 1);
+    if (mr_load_seq_cst(&ticker->sleeping))
+        mr_futex_wake(&ticker->wanted);
+}
+
+/* Ticks in MR_TICK_NS. Takes MR_CALIBRATE_NS from the start on; 0 when stopped before. */
+static uint64_t measure_period(struct mr_probe *probe)
+{
+    const struct mr_clock_sample *first = &probe->source.first_sample;
+    struct mr_clock_info info = {.kind = MR_CLOCK_TSC};
+    struct mr_clock_sample sample;
+
+    for (;;) {
+        mr_clock_sample(probe->clock.mode, &sample);
+        if (sample.raw_ns - first->raw_ns >= MR_CALIBRATE_NS)
+            break;
+        if (mr_load_acquire(&probe->stop_wanted)) /* [C] of helper.c */
+            return 0;
+        mr_futex_wait(&probe->stop_wanted, 0, MR_CALIBRATE_NS);
+    }
+    mr_clock_calibrate(probe->clock.mode, first, &sample, &info);
+    return ((uint64_t)MR_TICK_NS << info.shift) / info.mult;
+}
+
+static void tick(struct mr_probe *probe, uint64_t period)
+{
+    struct mr_ticker *ticker = &probe->ticker;
+    uint64_t number = MR_TICK_NONE, last = mr_clock_ticks();
+    uint32_t bursts_idle = 0;
+
+    while (!mr_load_acquire(&probe->stop_wanted)) {
+        if (mr_load_relaxed(&ticker->wanted)) {
+            mr_store_relaxed(&ticker->wanted, 0);
+            bursts_idle = 0;
+        }
+        if (bursts_idle++ < BURSTS_IDLE_MAX) {
+            last = burst(ticker, &number, period, last);
+        } else {
+            sleep_until_wanted(ticker);
+            last = mr_clock_ticks(); /* meanwhile every event read the counter itself */
+        }
+        note_cpu(ticker);
+    }
+}
+
+static void *ticker_main(void *argument)
+{
+    struct mr_probe *probe = argument;
+    uint64_t period;
+
+    mr_thread_self.flags = MR_THREAD_OWN;
+    (void)prctl(PR_SET_NAME, "millrace-clock");
+    period = measure_period(probe);
+    if (period > 0) {
+        mr_store_relaxed(&mr_tick.stale_ticks, 2 * period);
+        tick(probe, period);
+    }
+    mr_store_relaxed(&mr_tick.number, MR_TICK_NONE);
+    return NULL;
+}
+
+enum mr_status mr_tick_start(struct mr_probe *probe)
+{
+    mr_store_relaxed(&mr_tick.number, MR_TICK_NONE);
+    return mr_own_thread(probe, ticker_main);
+}
+
+void mr_tick_after_fork(struct mr_probe *probe)
+{
+    mr_store_relaxed(&mr_tick.number, MR_TICK_NONE);
+    mr_store_relaxed(&probe->ticker.wanted, 0);
+    mr_store_relaxed(&probe->ticker.sleeping, 0);
+    mr_store_relaxed(&probe->ticker.cpu_ns, 0);
+    mr_store_relaxed(&probe->ticker.gap_ticks_max, 0);
+    mr_store_relaxed(&probe->ticker.ticks, 0);
+    for (uint32_t i = 0; i < MR_TICK_BUCKETS; i++)
+        mr_store_relaxed(&probe->ticker.spent_ticks[i], 0);
+}
