@@ -83,6 +83,9 @@ static void clear_field(const struct parser *parser, const struct mr_option_spec
     case MR_OPTION_CHOICE:
         *(unsigned *)field = 0;
         return;
+    case MR_OPTION_LIST:
+        ((struct mr_option_list *)field)->count = 0;
+        return;
     }
 }
 

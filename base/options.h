@@ -13,11 +13,13 @@
  *     DURATION  uint64_t ns       decimal with ns, us, ms, s, m, h; 0 needs none
  *     STRING    const char *      anything; borrowed from argv, environment or table
  *     CHOICE    unsigned          one of .choices = "a|b|c"; its position from 0
+ *     LIST      mr_option_list    as STRING, but each time it is given adds one; a variable
+ *                                 gives one
  *
  * Designators: .min, .max (U64, SIZE, DURATION, in the field's unit; .max 0 is none),
  * .choices, .env (a variable name instead of the derived MILLRACE_FLAG_NAME; "" for
  * none). A default of NULL leaves the field zero and is shown as nothing. Flag beats
- * variable beats default; the last of repeated flags wins; an empty variable is as if
+ * variable beats default; the last of repeated flags wins (but LIST); an empty variable is as if
  * unset.
  *
  * Use (worker/options.def):
@@ -63,7 +65,15 @@ enum mr_option_kind {
     MR_OPTION_SIZE,
     MR_OPTION_DURATION,
     MR_OPTION_STRING,
-    MR_OPTION_CHOICE
+    MR_OPTION_CHOICE,
+    MR_OPTION_LIST
+};
+
+#define MR_OPTION_LIST_MAX 64
+
+struct mr_option_list {
+    uint32_t count;
+    const char *items[MR_OPTION_LIST_MAX]; /* borrowed, as a STRING */
 };
 
 #define MR_OPTION_TYPE_FLAG bool
@@ -72,6 +82,7 @@ enum mr_option_kind {
 #define MR_OPTION_TYPE_DURATION uint64_t
 #define MR_OPTION_TYPE_STRING const char *
 #define MR_OPTION_TYPE_CHOICE unsigned
+#define MR_OPTION_TYPE_LIST struct mr_option_list
 
 /* A table line as a field of the command's struct. */
 #define MR_OPTION_FIELD(kind_, field_, ...) MR_OPTION_TYPE_##kind_ field_;

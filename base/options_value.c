@@ -106,6 +106,7 @@ static const char *kind_text(enum mr_option_kind kind)
         return "yes or no";
     case MR_OPTION_STRING:
     case MR_OPTION_CHOICE:
+    case MR_OPTION_LIST:
         break;
     }
     return "any text";
@@ -202,6 +203,16 @@ static enum mr_status parse_flag(const char *where, const char *text, bool *fiel
     return MR_OK;
 }
 
+static enum mr_status parse_item(const char *where, const char *text,
+                                 struct mr_option_list *field, struct mr_error *error)
+{
+    if (field->count == MR_OPTION_LIST_MAX)
+        return mr_error_set(error, MR_EUSAGE, "%s: more than %d of them", where,
+                            MR_OPTION_LIST_MAX);
+    field->items[field->count++] = text;
+    return MR_OK;
+}
+
 enum mr_status mr_options_parse_value(const struct mr_option_spec *spec,
                                       const char *where, const char *text, void *field,
                                       struct mr_error *error)
@@ -219,6 +230,8 @@ enum mr_status mr_options_parse_value(const struct mr_option_spec *spec,
     case MR_OPTION_STRING:
         *(const char **)field = text;
         return MR_OK;
+    case MR_OPTION_LIST:
+        return parse_item(where, text, field, error);
     }
     return mr_error_set(error, MR_EUSAGE, "%s: no such kind of option", where);
 }

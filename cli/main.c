@@ -2,6 +2,7 @@
 /* The `millrace` command: a door to each room. */
 #include "base/compiler.h"
 #include "base/options.h"
+#include "cli/attach.h"
 #include "cli/record.h"
 #include "cli/report.h"
 #include "master/master.h"
@@ -22,6 +23,7 @@ struct room {
 
 static const struct room rooms[] = {
     {"record", mr_record_command, "run a program and trace every call of it"},
+    {"attach", mr_attach_command, "switch tracing of a running program on and off"},
     {"report", mr_report_command, "print again what a recording holds"},
     {"worker", mr_worker_command,
      "take events, reduce them, send them to the next level"},

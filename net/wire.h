@@ -56,7 +56,8 @@ enum mr_frame_type {
     X(13, SWITCH, 1, 1)                                                                  \
     X(14, COUNTER, 255, 0)                                                               \
     X(15, UNWIND, 1, 1)                                                                  \
-    X(16, PRUNE, 1, 0)
+    X(16, PRUNE, 1, 0)                                                                   \
+    X(17, CUT, 1, 0)
 
 enum mr_record_kind {
 #define X(number, name, words, event) MR_RECORD_##name = (number),

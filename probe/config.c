@@ -48,10 +48,17 @@ static bool is_true(const char *text)
            strcasecmp(text, "yes") == 0 || strcasecmp(text, "on") == 0;
 }
 
+static bool is_false(const char *text)
+{
+    return *text == '\0' || strcmp(text, "0") == 0 || strcasecmp(text, "false") == 0 ||
+           strcasecmp(text, "no") == 0 || strcasecmp(text, "off") == 0;
+}
+
 bool mr_config_is_wanted(char *const *env)
 {
     bool is_wanted = variable(env, "MILLRACE_ENDPOINT")[0] != '\0' ||
-                     strcmp(variable(env, "MILLRACE_POLICY"), "overwrite") == 0;
+                     strcmp(variable(env, "MILLRACE_POLICY"), "overwrite") == 0 ||
+                     !is_false(variable(env, "MILLRACE_CONTROL"));
 
     return is_wanted && !is_true(variable(env, "MILLRACE_DISABLED")) &&
            !is_true(variable(env, "OTEL_SDK_DISABLED"));
@@ -215,7 +222,7 @@ static enum mr_status check(const struct options *options, struct mr_config *con
     bool has_endpoint = options->endpoint && options->endpoint[0];
     enum mr_status status = MR_OK;
 
-    if (has_endpoint || config->policy != MR_POLICY_OVERWRITE)
+    if (has_endpoint || (config->policy != MR_POLICY_OVERWRITE && !options->control))
         status = mr_endpoints_parse(has_endpoint ? options->endpoint : "",
                                     &config->endpoints, NULL);
     if (status != MR_OK)
@@ -252,6 +259,12 @@ enum mr_status mr_config_parse(char *const *env, const char *exe,
     if (status != MR_OK)
         return status;
     config->clock = clocks[options.clock];
+    config->starts_on = options.start == 0;
+    config->is_controlled = options.control;
+    if (options.control_dir)
+        copy_text(config->control_dir, sizeof(config->control_dir), options.control_dir);
+    copy_text(config->runtime_dir, sizeof(config->runtime_dir),
+              variable(env, "XDG_RUNTIME_DIR"));
     config->block_timeout_ns = options.block_timeout_ns;
     config->ring_bytes = round_up_to_power(options.ring_bytes);
     config->memory_bytes = options.memory_bytes;

@@ -23,7 +23,11 @@
 #define MR_CONFIG_PATH_SIZE 512
 
 struct mr_config {
-    struct mr_endpoints endpoints;
+    struct mr_endpoints endpoints; /* none: not until one is told by `attach` */
+    bool starts_on; /* records from the start, where there is an endpoint */
+    bool is_controlled;
+    char control_dir[MR_CONFIG_TEXT_SIZE]; /* "": where there is room */
+    char runtime_dir[MR_CONFIG_TEXT_SIZE]; /* XDG_RUNTIME_DIR, or "" */
     enum mr_policy policy;
     enum mr_clock_mode clock; /* as wanted, then what probe/clock.h made of it */
     uint64_t block_timeout_ns;
@@ -41,7 +45,10 @@ struct mr_config {
     char attribute_text[MR_CONFIG_ATTRIBUTES_SIZE];
 };
 
-/* Tracing was asked for (a receiver, or policy overwrite) and not turned off. */
+/*
+ * Tracing (a receiver, or policy overwrite), or to be controlled, was asked for and not
+ * turned off.
+ */
 bool mr_config_is_wanted(char *const *env);
 
 /*

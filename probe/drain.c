@@ -74,7 +74,7 @@ static size_t copy_words(const struct mr_ring *ring, uint64_t from, size_t max,
     return count;
 }
 
-static struct mr_chunk chunk_at(const struct mr_ring *ring, uint32_t epoch)
+struct mr_chunk mr_drain_chunk_at(const struct mr_ring *ring, uint32_t epoch)
 {
     const struct mr_ring_place *place = &ring->staged;
 
@@ -87,7 +87,7 @@ static struct mr_chunk chunk_at(const struct mr_ring *ring, uint32_t epoch)
                              .ticks = place->ticks};
 }
 
-static uint8_t *chunk_body(const struct mr_drain_frame *frame)
+uint8_t *mr_drain_chunk_body(const struct mr_drain_frame *frame)
 {
     return frame->out + frame->size + MR_CHUNK_HEADER_SIZE;
 }
@@ -99,13 +99,13 @@ static size_t room_words(const struct mr_drain_frame *frame)
     return (frame->capacity - frame->size - MR_CHUNK_HEADER_SIZE) / WORD_BYTES;
 }
 
-/* Closes the chunk of `count` words that stand at chunk_body(). */
-static void put_chunk(struct mr_drain_frame *frame, struct mr_ring *ring,
-                      struct mr_chunk *chunk, size_t count)
+/* Closes the chunk of `count` words that stand at mr_drain_chunk_body(). */
+void mr_drain_put_chunk(struct mr_drain_frame *frame, struct mr_ring *ring,
+                        struct mr_chunk *chunk, size_t count)
 {
     chunk->events = ring->staged.next_event - chunk->first_event;
     chunk->records = (uint32_t)count;
-    chunk->body = mr_span_of(chunk_body(frame), count * WORD_BYTES);
+    chunk->body = mr_span_of(mr_drain_chunk_body(frame), count * WORD_BYTES);
     mr_chunk_put_header(chunk, frame->out + frame->size);
     frame->size += MR_CHUNK_HEADER_SIZE + chunk->body.size;
     ring->staged.is_first = false;
@@ -113,22 +113,33 @@ static void put_chunk(struct mr_drain_frame *frame, struct mr_ring *ring,
 
 static bool put_words(struct mr_drain_frame *frame, struct mr_ring *ring, uint32_t epoch)
 {
-    struct mr_chunk chunk = chunk_at(ring, epoch);
+    struct mr_chunk chunk = mr_drain_chunk_at(ring, epoch);
     uint64_t special = 0;
     size_t count = copy_words(ring, ring->staged.tail, room_words(frame),
-                              chunk_body(frame), &special);
+                              mr_drain_chunk_body(frame), &special);
 
     if (count == 0)
         return false;
+    if (MR_UNLIKELY(mr_drain_has_cut(ring))) {
+        uint64_t ticks = 0;
+
+        count = mr_drain_before_cut(mr_drain_chunk_body(frame), count, ring, &ticks);
+        if (count == 0) {
+            mr_drain_put_cut(frame, ring, epoch, ticks);
+            return true;
+        }
+        special = MR_WORD_LAP;
+    }
     if (special & MR_WORD_LAP)
-        count = mr_drain_account(chunk_body(frame), count, &ring->staged, &frame->totals);
+        count = mr_drain_account(mr_drain_chunk_body(frame), count, &ring->staged,
+                                 &frame->totals);
     else
-        count = mr_drain_account_plain(chunk_body(frame), count, &ring->staged,
+        count = mr_drain_account_plain(mr_drain_chunk_body(frame), count, &ring->staged,
                                        &frame->totals);
     if (count == 0)
         return false;
     ring->staged.tail += count;
-    put_chunk(frame, ring, &chunk, count);
+    mr_drain_put_chunk(frame, ring, &chunk, count);
     return true;
 }
 
@@ -139,7 +150,7 @@ static size_t put_loss(struct mr_drain_frame *frame, struct mr_ring *ring, size_
         mr_word_record(MR_RECORD_LOSS, LOSS_WORDS - 1, 0, ring->staged.ticks), loss,
         nesting};
 
-    memcpy(chunk_body(frame) + index * WORD_BYTES, words, sizeof(words));
+    memcpy(mr_drain_chunk_body(frame) + index * WORD_BYTES, words, sizeof(words));
     mr_drain_account_loss(&ring->staged, &frame->totals, loss);
     return index + LOSS_WORDS;
 }
@@ -148,7 +159,7 @@ static size_t put_loss(struct mr_drain_frame *frame, struct mr_ring *ring, size_
 static void put_last(struct mr_drain_frame *frame, struct mr_ring *ring, uint32_t epoch,
                      uint8_t flags)
 {
-    struct mr_chunk chunk = chunk_at(ring, epoch);
+    struct mr_chunk chunk = mr_drain_chunk_at(ring, epoch);
     uint64_t nesting = mr_load_relaxed(&ring->nesting);
     size_t count = 0;
 
@@ -161,7 +172,7 @@ static void put_last(struct mr_drain_frame *frame, struct mr_ring *ring, uint32_
         count = put_loss(frame, ring, count, events | (uint64_t)reason << 48, nesting);
         nesting = 0;
     }
-    put_chunk(frame, ring, &chunk, count);
+    mr_drain_put_chunk(frame, ring, &chunk, count);
     ring->staged.is_last = true;
 }
 
@@ -199,12 +210,12 @@ static bool is_abandoned(struct mr_ring *ring, bool is_closed, uint64_t now_ns)
 
 static void put_hole(struct mr_drain_frame *frame, struct mr_ring *ring, uint32_t epoch)
 {
-    struct mr_chunk chunk = chunk_at(ring, epoch);
+    struct mr_chunk chunk = mr_drain_chunk_at(ring, epoch);
     size_t count = put_loss(frame, ring, 0, 1 | (uint64_t)MR_LOSS_NESTED << 48, 0);
 
     ring->staged.holes[ring->staged.hole_count++] = ring->staged.tail++;
     ring->hole_polls = 0;
-    put_chunk(frame, ring, &chunk, count);
+    mr_drain_put_chunk(frame, ring, &chunk, count);
 }
 
 static bool stage(struct mr_drain_frame *frame, struct mr_ring *ring, bool has_changed)
@@ -224,6 +235,7 @@ static void open_place(struct mr_ring *ring)
     if (ring->staged.is_first && ring->staged.ticks == 0) {
         ring->staged.ticks = ring->start_ticks;
         ring->staged.sync_ticks = ring->start_ticks;
+        ring->staged.cuts_seen = ring->cuts_before;
     }
 }
 
@@ -232,6 +244,7 @@ bool mr_drain_ring(struct mr_drain_frame *frame, struct mr_ring *ring, uint32_t 
 {
     bool is_closed = mr_load_acquire(&ring->state) == MR_RING_CLOSED; /* [C] */
     bool has_changed = false;
+    uint64_t ticks;
 
     if (ring->is_staged || room_words(frame) == 0)
         return false;
@@ -247,6 +260,10 @@ bool mr_drain_ring(struct mr_drain_frame *frame, struct mr_ring *ring, uint32_t 
         }
         if (!is_closed)
             break;
+    }
+    if (!is_closed && !has_changed && mr_drain_is_cut_at_rest(ring, now_ns, &ticks)) {
+        mr_drain_put_cut(frame, ring, epoch, ticks);
+        has_changed = true;
     }
     if (is_closed && ring->staged.tail == mr_load_relaxed(&ring->end) &&
         room_words(frame) > 0) {

@@ -80,27 +80,32 @@ bool mr_drain_is_malformed(uint64_t word)
            (kind >= MR_ARRAY_COUNT(words_of) || words_of[kind] != (site >> 8 & 0xff) + 1);
 }
 
+size_t mr_drain_account_one(const uint8_t *body, size_t index, size_t count,
+                            struct mr_ring_place *place, struct mr_drain_totals *totals)
+{
+    uint64_t word = word_at(body, index);
+    uint32_t site = mr_word_site(word);
+
+    if (site >= MR_SITE_FIRST_NAMED) {
+        place->next_event++;
+        totals->events++;
+        set_ticks(place, word);
+        return 1;
+    }
+    if (mr_drain_is_malformed(word) || index + 1 + (site >> 8 & 0xff) > count)
+        return 0;
+    return account_record(body, index, place, totals);
+}
+
 /* Accounts for `count` words; how many of them are whole records. */
 size_t mr_drain_account(const uint8_t *body, size_t count, struct mr_ring_place *place,
                         struct mr_drain_totals *totals)
 {
-    size_t index = 0;
+    size_t index = 0, words = 1;
 
-    while (index < count) {
-        uint64_t word = word_at(body, index);
-        uint32_t site = mr_word_site(word);
-
-        if (site >= MR_SITE_FIRST_NAMED) {
-            place->next_event++;
-            totals->events++;
-            set_ticks(place, word);
-            index++;
-        } else if (!mr_drain_is_malformed(word) &&
-                   index + 1 + (site >> 8 & 0xff) <= count) {
-            index += account_record(body, index, place, totals);
-        } else {
-            break;
-        }
+    while (index < count && words > 0) {
+        words = mr_drain_account_one(body, index, count, place, totals);
+        index += words;
     }
     return index;
 }

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What drain.c and drain_account.c share: the account of words that were copied. */
+/* What drain.c, drain_account.c and drain_cut.c share. */
 #ifndef MR_PROBE_DRAIN_PRIVATE_H
 #define MR_PROBE_DRAIN_PRIVATE_H
 
+#include "net/chunk.h"
 #include "probe/drain.h"
 
 #define WORD_BYTES sizeof(uint64_t)
@@ -16,10 +17,38 @@ size_t mr_drain_account(const uint8_t *body, size_t count, struct mr_ring_place 
 size_t mr_drain_account_plain(const uint8_t *body, size_t count,
                               struct mr_ring_place *place,
                               struct mr_drain_totals *totals);
+/* Accounts for one record at `index`; its words, or 0 where it is not whole. */
+size_t mr_drain_account_one(const uint8_t *body, size_t index, size_t count,
+                            struct mr_ring_place *place, struct mr_drain_totals *totals);
 /* `payload`: the first payload word of a loss record. */
 void mr_drain_account_loss(struct mr_ring_place *place, struct mr_drain_totals *totals,
                            uint64_t payload);
 /* Begins no record that an owner writes. */
 bool mr_drain_is_malformed(uint64_t word);
+
+/* drain.c. The chunk at the ring's place; where its body goes; closes it, `count` words. */
+struct mr_chunk mr_drain_chunk_at(const struct mr_ring *ring, uint32_t epoch);
+uint8_t *mr_drain_chunk_body(const struct mr_drain_frame *frame);
+void mr_drain_put_chunk(struct mr_drain_frame *frame, struct mr_ring *ring,
+                        struct mr_chunk *chunk, size_t count);
+
+/*
+ * drain_cut.c: cuts (probe/cuts.h) into the ring's stream. How many of `count` words at
+ * `body` come before the next cut that the stream was not told; 0: it is due now, and
+ * the first record after it has the time *ticks.
+ */
+size_t mr_drain_before_cut(const uint8_t *body, size_t count, const struct mr_ring *ring,
+                           uint64_t *ticks);
+/* Some cut is yet to be told. */
+static inline bool mr_drain_has_cut(const struct mr_ring *ring)
+{
+    return ring->staged.cuts_seen != mr_cuts_count(&ring->shared->cuts);
+}
+/* A chunk that tells all cuts until `ticks`, of which there is one. */
+void mr_drain_put_cut(struct mr_drain_frame *frame, struct mr_ring *ring, uint32_t epoch,
+                      uint64_t ticks);
+/* Nothing came for a while after a cut, which is due: sets *ticks to its time. */
+bool mr_drain_is_cut_at_rest(const struct mr_ring *ring, uint64_t now_ns,
+                             uint64_t *ticks);
 
 #endif

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * pthread_create() in front of libc's, to learn each thread's start function: it is an
- * outer frame of the thread's stream (docs/FORMAT.md section 5, stream). Everything else
- * is passed through. In the static library there is none, and start functions stay
+ * pthread_create() in front of libc's, to learn each thread's start function, an outer
+ * frame of the thread's stream (docs/FORMAT.md section 5, stream), and when it begins
+ * (probe/cuts.h). Everything else is passed through. In the static library there is none, and start functions stay
  * unknown: see interpose_none.c.
  *
  * field  written by                read by          access
@@ -54,6 +54,7 @@ MR_ARCH_NO_TSAN static void *thread_main(void *argument)
 
     mr_store_release(&slot->is_taken, 0); /* [F] pairs with [A] in take_slot() */
     mr_thread_self.start_address = (uint64_t)(uintptr_t)start;
+    mr_thread_self.cuts_before = mr_load_acquire(&mr_probe->pool.shared.cuts.count);
     return start(start_argument);
 }
 
@@ -73,7 +74,8 @@ MR_EXPORT int pthread_create(pthread_t *restrict thread,
                              const pthread_attr_t *restrict attributes,
                              void *(*start)(void *), void *restrict argument)
 {
-    struct start *slot = mr_probe_enabled() ? take_slot() : NULL;
+    /* Also while recording is off: it may be on when the thread runs. */
+    struct start *slot = mr_probe ? take_slot() : NULL;
     int failure;
 
     if (!slot)

@@ -10,16 +10,21 @@
  *                                                     before threads of the program run
  *                                                     their first instrumented function
  * flush_*, stop_*  see probe/writer.c
+ * is_running       who starts            any thread   release, after the threads began;
+ *                                                     acquire
  *
- * Without MILLRACE_ENDPOINT or policy overwrite, the constructor reads the environment and returns: no
- * memory, no thread, no handler.
+* Without MILLRACE_ENDPOINT, policy overwrite and MILLRACE_CONTROL, the constructor reads
+ * the environment and returns: no memory, no thread, no handler. With control alone,
+ * there is its thread and no other, and no ring, until recording is switched on.
  */
 #include "probe/registry.h"
 
 #include "base/clock.h"
+#include "probe/control.h"
 #include "probe/futex.h"
 #include "probe/hook.h"
 #include "probe/include/millrace/probe.h"
+#include "probe/switch.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -29,7 +34,7 @@
 
 MR_HIDDEN struct mr_probe *mr_probe;
 
-static void set_active(bool is_active)
+void mr_probe_set_active(bool is_active)
 {
     uint32_t clock = is_active ? (uint32_t)mr_probe->clock.mode : 0;
 
@@ -47,12 +52,6 @@ static void say(const char *prefix, const char *text)
         size = (int)sizeof(line) - 1;
     if (size > 0)
         (void)!write(STDERR_FILENO, line, (size_t)size);
-}
-
-/* Why a program that was to be traced is not. */
-static void complain(const char *text)
-{
-    say("not tracing: ", text);
 }
 
 static struct mr_probe *map_probe(void)
@@ -108,11 +107,6 @@ static enum mr_status configure(struct mr_probe *probe, struct mr_error *error)
     if (status != MR_OK)
         return status;
     probe->stripes = probe->own_stripes;
-    if (is_recorder(probe)) /* nobody is called */
-        mr_store_release(&probe->has_addresses, 1);
-    else if (mr_endpoints_numeric(&config->endpoints, probe->addresses,
-                                  &probe->address_count, NULL) == MR_OK)
-        mr_store_release(&probe->has_addresses, 1);
     mr_pool_init(&probe->pool, config->ring_bytes, config->memory_bytes);
     probe->pool.shared.policy = config->policy;
     probe->pool.shared.block_timeout_ns = config->block_timeout_ns;
@@ -142,8 +136,20 @@ static enum mr_status start_recorder(struct mr_probe *probe, struct mr_error *er
     return MR_OK;
 }
 
-static enum mr_status start_threads(struct mr_probe *probe, struct mr_error *error)
+/* Before the helper, which resolves names. */
+static void find_addresses(struct mr_probe *probe)
 {
+    if (mr_load_relaxed(&probe->has_addresses))
+        return;
+    if (is_recorder(probe) || /* nobody is called */
+        mr_endpoints_numeric(&probe->config.endpoints, probe->addresses,
+                             &probe->address_count, NULL) == MR_OK)
+        mr_store_release(&probe->has_addresses, 1);
+}
+
+enum mr_status mr_probe_run(struct mr_probe *probe, struct mr_error *error)
+{
+    find_addresses(probe);
     if (!is_recorder(probe) && mr_writer_start(probe) != MR_OK)
         return mr_error_set(error, MR_ENOMEM, "no thread could be started");
     /* Without it, every event reads the counter. */
@@ -151,6 +157,7 @@ static enum mr_status start_threads(struct mr_probe *probe, struct mr_error *err
         (void)mr_tick_start(probe);
     /* Without the helper, late modules and names of hosts are not known; the rest is. */
     (void)mr_helper_start(probe);
+    mr_store_release(&probe->is_running, 1);
     return MR_OK;
 }
 
@@ -171,23 +178,44 @@ static void choose_clock(struct mr_probe *probe)
         say("", probe->clock.warning);
 }
 
+static bool is_running(const struct mr_probe *probe)
+{
+    return probe && mr_load_acquire(&probe->is_running);
+}
+
+static void record_from_now_on(struct mr_probe *probe)
+{
+    mr_store_relaxed(&probe->is_on, 1);
+    mr_probe_set_active(true);
+}
+
 static void before_fork(void)
 {
+    if (!mr_probe)
+        return;
     /* In the child, this thread is the main one, whichever it was. */
     if (mr_thread_self.start_address == 0 &&
         (uint32_t)syscall(SYS_gettid) == mr_probe->main_tid)
         mr_thread_self.start_address = mr_probe->main_address;
+    mr_switch_before_fork(mr_probe);
     mr_helper_before_fork(mr_probe);
 }
 
 static void after_fork_in_parent(void)
 {
+    if (!mr_probe)
+        return;
     mr_helper_after_fork(mr_probe, false);
+    mr_switch_after_fork(mr_probe, false);
 }
 
 static void forget_parent(struct mr_probe *probe)
 {
     mr_helper_after_fork(probe, true);
+    mr_switch_after_fork(probe, true);
+    mr_control_after_fork(probe);
+    mr_store_relaxed(&probe->is_running, 0);
+    mr_store_relaxed(&probe->is_on, 0);
     mr_interpose_after_fork();
     mr_writer_after_fork(probe);
     mr_tick_after_fork(probe);
@@ -217,25 +245,34 @@ static enum mr_status begin_recorder_anew(struct mr_probe *probe, struct mr_erro
     return status;
 }
 
-static enum mr_status begin_anew(struct mr_probe *probe, struct mr_error *error)
+static bool begin_anew(struct mr_probe *probe)
 {
+    struct mr_error error = MR_ERROR_NONE;
     enum mr_status status = identify(probe, true);
 
     if (status == MR_OK && is_recorder(probe))
-        status = begin_recorder_anew(probe, error);
-    return status == MR_OK ? start_threads(probe, error) : status;
+        status = begin_recorder_anew(probe, &error);
+    probe->is_unusable = status != MR_OK;
+    return status == MR_OK;
 }
 
-/* The child is a source of its own; calls that were open in its parent are unknown. */
+/*
+ * The child is a source of its own; calls that were open in its parent are unknown. It
+ * records if its parent did, and has a control socket of its own if its parent had one.
+ */
 static void after_fork_in_child(void)
 {
     struct mr_error error = MR_ERROR_NONE;
     bool was_active = mr_probe_enabled();
 
-    set_active(false);
+    if (!mr_probe)
+        return;
+    mr_probe_set_active(false);
     forget_parent(mr_probe);
-    if (was_active && begin_anew(mr_probe, &error) == MR_OK)
-        set_active(true);
+    if (begin_anew(mr_probe) && was_active && mr_probe_run(mr_probe, &error) == MR_OK)
+        record_from_now_on(mr_probe);
+    if (mr_probe->control && !mr_load_relaxed(&mr_probe->stop_wanted))
+        (void)mr_control_start(mr_probe, &error);
 }
 
 static enum mr_status start(struct mr_probe *probe, struct mr_error *error)
@@ -257,7 +294,20 @@ static enum mr_status start(struct mr_probe *probe, struct mr_error *error)
     mr_thread_key_init(probe);
     if (pthread_atfork(before_fork, after_fork_in_parent, after_fork_in_child) != 0)
         return mr_error_set(error, MR_ENOMEM, "out of memory");
-    return start_threads(probe, error);
+    if (probe->config.endpoints.count == 0 && !is_recorder(probe))
+        return MR_OK;
+    status = mr_probe_run(probe, error);
+    if (status == MR_OK && probe->config.starts_on)
+        record_from_now_on(probe);
+    return status;
+}
+
+static void start_control(struct mr_probe *probe)
+{
+    struct mr_error error = MR_ERROR_NONE;
+
+    if (probe->config.is_controlled && mr_control_start(probe, &error) != MR_OK)
+        say("not attachable: ", error.text);
 }
 
 MR_CONSTRUCTOR static void probe_start(void)
@@ -270,12 +320,26 @@ MR_CONSTRUCTOR static void probe_start(void)
         return;
     mr_probe = map_probe();
     if (!mr_probe)
-        complain("out of memory");
-    else if (start(mr_probe, &error) != MR_OK)
-        complain(error.text);
-    else
-        set_active(true);
+        (void)mr_error_set(&error, MR_ENOMEM, "out of memory");
+    else if (start(mr_probe, &error) == MR_OK)
+        start_control(mr_probe);
+    if (error.status != MR_OK) {
+        mr_probe = NULL;
+        say("not tracing: ", error.text);
+    }
     errno = saved_errno;
+}
+
+static void wait_for_writer(struct mr_probe *probe)
+{
+    uint64_t deadline_ns;
+
+    mr_store_relaxed(&probe->pool.shared.sleeping, 0);
+    mr_futex_wake(&probe->pool.shared.sleeping);
+    /* The writer keeps to the time-out itself; a little more for its last words. */
+    deadline_ns = mr_clock_monotonic_ns() + probe->config.exit_timeout_ns + MR_SECOND_NS;
+    while (!mr_load_acquire(&probe->stopped) && mr_clock_monotonic_ns() < deadline_ns)
+        mr_futex_wait(&probe->stopped, 0, MR_SECOND_NS / 10);
 }
 
 /*
@@ -285,22 +349,17 @@ MR_CONSTRUCTOR static void probe_start(void)
 MR_DESTRUCTOR static void probe_end(void)
 {
     struct mr_probe *probe = mr_probe;
-    uint64_t deadline_ns;
 
-    if (!mr_probe_enabled() || (uint32_t)syscall(SYS_getpid) != probe->source.pid)
+    if (!probe || (uint32_t)syscall(SYS_getpid) != probe->source.pid)
         return;
-    set_active(false);
+    mr_switch_end(probe);
+    mr_probe_set_active(false);
+    mr_control_end(probe);
     mr_store_release(&probe->stop_wanted, 1);
     mr_futex_wake(&probe->stop_wanted);
     mr_recorder_end(&probe->recorder);
-    if (is_recorder(probe))
-        return;
-    mr_store_relaxed(&probe->pool.shared.sleeping, 0);
-    mr_futex_wake(&probe->pool.shared.sleeping);
-    /* The writer keeps to the time-out itself; a little more for its last words. */
-    deadline_ns = mr_clock_monotonic_ns() + probe->config.exit_timeout_ns + MR_SECOND_NS;
-    while (!mr_load_acquire(&probe->stopped) && mr_clock_monotonic_ns() < deadline_ns)
-        mr_futex_wait(&probe->stopped, 0, MR_SECOND_NS / 10);
+    if (is_running(probe) && !is_recorder(probe))
+        wait_for_writer(probe);
 }
 
 static bool wait_for_flush(struct mr_probe *probe, uint32_t ticket, uint64_t deadline_ns)
@@ -317,26 +376,30 @@ static bool wait_for_flush(struct mr_probe *probe, uint32_t ticket, uint64_t dea
     }
 }
 
-MR_EXPORT int mr_probe_flush(uint32_t timeout_ms)
+bool mr_probe_flush_within(struct mr_probe *probe, uint64_t timeout_ns)
 {
-    struct mr_probe *probe = mr_probe;
-    int saved_errno = errno;
     uint32_t ticket;
-    bool is_done;
 
-    if (!mr_probe_enabled() || is_recorder(probe))
-        return -1;
+    if (is_recorder(probe)) /* keeps all that it has where it is */
+        return false;
     ticket = mr_add_acq_rel(&probe->flush_wanted, 1) + 1;
     mr_store_relaxed(&probe->pool.shared.sleeping, 0);
     mr_futex_wake(&probe->pool.shared.sleeping);
-    is_done = wait_for_flush(probe, ticket,
-                             mr_clock_monotonic_ns() + timeout_ms * MR_MILLISECOND_NS);
+    return wait_for_flush(probe, ticket, mr_clock_monotonic_ns() + timeout_ns);
+}
+
+MR_EXPORT int mr_probe_flush(uint32_t timeout_ms)
+{
+    int saved_errno = errno;
+    bool is_done = is_running(mr_probe) &&
+                   mr_probe_flush_within(mr_probe, timeout_ms * MR_MILLISECOND_NS);
+
     errno = saved_errno;
     return is_done ? 0 : -1;
 }
 
 /* What the writer has counted, and what rings' owners have not written yet. */
-static uint64_t lost(const struct mr_probe *probe, enum mr_loss_reason reason)
+uint64_t mr_probe_lost(const struct mr_probe *probe, uint32_t reason)
 {
     uint64_t sum =
         mr_load_relaxed(&probe->lost[reason]) + mr_probe_source_lost(probe, reason);
@@ -352,14 +415,14 @@ MR_EXPORT int mr_probe_stats(struct mr_probe_counts *stats)
     const struct mr_probe *probe = mr_probe;
 
     memset(stats, 0, sizeof(*stats));
-    if (!mr_probe_enabled())
+    if (!is_running(probe))
         return -1;
     stats->events_written = mr_load_acquire(&probe->events_written);
     stats->events_acked = mr_load_acquire(&probe->events_acked);
-    stats->lost_ring_full = lost(probe, MR_LOSS_RING_FULL);
-    stats->lost_block_timeout = lost(probe, MR_LOSS_BLOCK_TIMEOUT);
-    stats->lost_budget = lost(probe, MR_LOSS_BUDGET);
-    stats->lost_nested = lost(probe, MR_LOSS_NESTED);
-    stats->lost_exit = lost(probe, MR_LOSS_EXIT);
+    stats->lost_ring_full = mr_probe_lost(probe, MR_LOSS_RING_FULL);
+    stats->lost_block_timeout = mr_probe_lost(probe, MR_LOSS_BLOCK_TIMEOUT);
+    stats->lost_budget = mr_probe_lost(probe, MR_LOSS_BUDGET);
+    stats->lost_nested = mr_probe_lost(probe, MR_LOSS_NESTED);
+    stats->lost_exit = mr_probe_lost(probe, MR_LOSS_EXIT);
     return 0;
 }

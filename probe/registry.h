@@ -36,10 +36,11 @@ struct mr_source {
     char host[MR_TEXT_SIZE];
 };
 
+struct mr_control;
 struct mr_writer;
 
 struct mr_probe {
-    struct mr_config config;
+    struct mr_config config; /* its endpoints may be set by the first switch */
     struct mr_pool pool;
     struct mr_named named;
     struct mr_windows windows;
@@ -56,6 +57,12 @@ struct mr_probe {
      */
     struct mr_loss_stripe *stripes, own_stripes[MR_LOSS_STRIPES];
     struct mr_recorder recorder; /* policy overwrite */
+
+    /* See probe/switch.c. */
+    _Atomic uint32_t switching, is_on;
+    _Atomic uint32_t is_running; /* writer and helper were started in this process */
+    bool is_unusable;            /* a forked child that could not begin anew */
+    struct mr_control *control;  /* NULL: not asked for */
 
     /* Requests to the writer and its answers; futexes. */
     _Atomic uint32_t flush_wanted, flush_done;
@@ -96,8 +103,17 @@ MR_HIDDEN bool mr_thread_meet(struct mr_thread *thread);
 MR_HIDDEN void mr_thread_key_init(struct mr_probe *probe);
 /* In a forked child: the thread that forked has no ring yet. */
 MR_HIDDEN void mr_thread_after_fork(struct mr_thread *thread);
+/* Events lost so far for this reason, wherever they are counted. */
+MR_HIDDEN uint64_t mr_probe_lost(const struct mr_probe *probe, uint32_t reason);
 /* Sum over the stripes. */
 MR_HIDDEN uint64_t mr_probe_source_lost(const struct mr_probe *probe, uint32_t reason);
+
+/* Starts writer and helper. MR_ENOMEM. */
+MR_HIDDEN enum mr_status mr_probe_run(struct mr_probe *probe, struct mr_error *error);
+/* Whether hooks and spans record. */
+MR_HIDDEN void mr_probe_set_active(bool is_active);
+/* As mr_probe_flush(), also while recording is off. False: not within the time. */
+MR_HIDDEN bool mr_probe_flush_within(struct mr_probe *probe, uint64_t timeout_ns);
 
 /* The start of writer and helper. Signals are blocked in both. MR_ENOMEM. */
 MR_HIDDEN enum mr_status mr_writer_start(struct mr_probe *probe);

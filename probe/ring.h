@@ -41,6 +41,7 @@
 #include "net/control.h"
 #include "net/wire.h"
 #include "probe/arch.h"
+#include "probe/cuts.h"
 #include "probe/tick.h"
 
 #include <stdbool.h>
@@ -69,6 +70,7 @@ struct mr_ring_shared {
     _Atomic uint32_t stalled;  /* taken + 1 when a wait for a ring timed out, or 0 */
     _Atomic uint64_t closed_count; /* threads that ended; policy overwrite */
     _Atomic uint32_t *epoch;       /* of the module table; policy overwrite */
+    struct mr_cuts cuts;
 };
 
 #define MR_RING_HOLES_MAX 8
@@ -81,6 +83,7 @@ struct mr_ring_place {
     uint64_t ticks;      /* full time of the last record */
     uint64_t sync_ticks; /* full time of the last sync record */
     bool is_first, is_last;
+    uint32_t cuts_seen; /* of ring_shared.cuts, told in the stream */
     /* Words given up in what is staged; see mr_drain_commit(). */
     uint32_t hole_count;
     uint64_t holes[MR_RING_HOLES_MAX];
@@ -99,6 +102,7 @@ struct mr_ring {
     uint32_t start_site;    /* policy overwrite */
     uint64_t start_address; /* of the thread's start function; 0: unknown */
     uint64_t start_ticks;
+    uint32_t cuts_before;     /* cuts before its thread began */
     _Atomic uint32_t state;   /* enum mr_ring_state */
     _Atomic uint32_t is_cold; /* at state FREE: its pages went back to the system */
     _Atomic uint32_t name_version;
@@ -142,6 +146,7 @@ struct mr_thread {
     uint64_t blocked_until_ns; /* a wait of the thread is under way until then */
     uint64_t stalled_tail;     /* the ring's tail when a wait began that timed out */
     uint32_t refused;          /* events lost for want of a ring */
+    uint32_t cuts_before;      /* cuts before it began, as far as that is known */
     uint64_t sync_index;       /* number of the last sync record */
     uint64_t period_before;    /* `period` before it */
     struct mr_tick_view tick;  /* of clock hybrid */

@@ -15,6 +15,7 @@ static const char *const counter_names[MR_DECODE_COUNTERS] = {
     [MR_DECODE_INVERSIONS] = "decode_times_clamped",
     [MR_DECODE_UNKNOWN_SITES] = "decode_events_of_unknown_sites",
     [MR_DECODE_UNKNOWN_RECORDS] = "decode_records_unknown",
+    [MR_DECODE_CUTS] = "decode_streams_cut",
     [MR_DECODE_UNKNOWN_ITEMS] = "decode_items_unknown",
     [MR_DECODE_GAPS] = "decode_gaps",
     [MR_DECODE_REFUSED_SITES] = "decode_sites_refused",

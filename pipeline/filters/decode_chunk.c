@@ -223,6 +223,9 @@ static enum mr_status put_record(struct mr_decode *decode)
         return put_call(decode, mr_source_resolve_address(decode->source, decode->sites,
                                                           decode->epoch,
                                                           decode->record.payload[0]));
+    case MR_RECORD_CUT:
+        mr_counters_add(&decode->counters, MR_DECODE_CUTS, 1);
+        return lose_blindly(decode, 0, MR_LOSS_FORMAT);
     case MR_RECORD_STATUS:
         return put_status(decode);
     case MR_RECORD_UNWIND:

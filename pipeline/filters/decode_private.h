@@ -15,6 +15,7 @@ enum mr_decode_counter {
     MR_DECODE_INVERSIONS,    /* times clamped */
     MR_DECODE_UNKNOWN_SITES, /* events of sites that nobody told */
     MR_DECODE_UNKNOWN_RECORDS,
+    MR_DECODE_CUTS,          /* records of a switch of the probe */
     MR_DECODE_UNKNOWN_ITEMS, /* of DICT and DELTA payloads */
     MR_DECODE_GAPS,          /* runs of events missing between chunks */
     MR_DECODE_REFUSED_SITES, /* past a limit */

@@ -3,9 +3,9 @@
  * millrace, the probe: what a program may call. C11 or C++11, alone; link with
  * `pkg-config --libs millrace`.
  *
- * Nothing happens unless the environment names a receiver (MILLRACE_ENDPOINT); then
- * every span, and every function compiled with `pkg-config --cflags millrace`, is
- * recorded. All functions may be called from any thread and from signal handlers, unless
+ * Nothing happens unless the environment names a receiver (MILLRACE_ENDPOINT), or lets
+ * one be named later (MILLRACE_CONTROL=1 and `millrace attach`); then every span, and
+ * every function compiled with `pkg-config --cflags millrace`, is recorded. All functions may be called from any thread and from signal handlers, unless
  * it says otherwise; none changes errno.
  *
  *     #include <millrace/probe.h>
@@ -71,7 +71,7 @@ MR_PROBE_INLINE_ void mr_span_exit(struct mr_span_site *site)
         mr_probe_exit(site);
 }
 
-/* Records calls now: MILLRACE_ENDPOINT is set and usable, the program has not ended. */
+/* Records calls now: there is a receiver, recording is on, the program has not ended. */
 MR_PROBE_INLINE_ int mr_probe_enabled(void)
 {
     return __atomic_load_n(&mr_probe_active, __ATOMIC_RELAXED);
@@ -85,9 +85,28 @@ void mr_thread_name(const char *name);
 
 /*
  * Waits until all that was recorded before the call is in a receiver's custody. 0, or -1
- * after `timeout_ms` or when nothing is being recorded. Not in signal handlers.
+ * after `timeout_ms` or when nothing was ever recorded. Not in signal handlers.
  */
 int mr_probe_flush(uint32_t timeout_ms);
+
+/*
+ * Which functions to switch: those whose name matches one of `only` (NULL: all), none of
+ * `except`, and that have at least `min_size` bytes of code. Globs as of fnmatch(3); the
+ * lists end with NULL. The same as `millrace attach --only --except --min-size`.
+ */
+struct mr_probe_filter {
+    const char *const *only;
+    const char *const *except;
+    uint64_t min_size;
+};
+
+/*
+ * Switches recording on (not 0) or off, for the functions of `filter`, or for everything,
+ * spans too, where it is NULL. On needs a receiver. Calls that are open at that moment
+ * are shown as incomplete. Takes some milliseconds. 0, or -1 where that cannot be done.
+ * Not in signal handlers, nor in a forked child of a program with threads before exec.
+ */
+int mr_probe_switch(int is_on, const struct mr_probe_filter *filter);
 
 /*
  * What became of the events of this process so far. Exact when the threads rest and
@@ -104,7 +123,7 @@ struct mr_probe_counts {
     uint64_t lost_exit;   /* after the end of their thread */
 };
 
-/* 0, or -1 when nothing is being recorded (all are 0 then). Not in signal handlers. */
+/* 0, or -1 when nothing was ever recorded (all are 0 then). Not in signal handlers. */
 int mr_probe_stats(struct mr_probe_counts *stats);
 
 /* What the compiler calls for functions built with -finstrument-functions. */

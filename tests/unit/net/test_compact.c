@@ -110,7 +110,8 @@ static void assert_reads_the_same(const struct mr_chunk *words,
 
 static void add_other(struct words *words, struct mr_test_random *random, uint64_t ticks)
 {
-    static const uint8_t counts[] = {0, 1, 2, 1, 4, 4, 1, 1, 1, 1, 2, 1, 2, 1, 3, 1, 1};
+    static const uint8_t counts[] = {0, 1, 2, 1, 4, 4, 1, 1, 1,
+                                     1, 2, 1, 2, 1, 3, 1, 1, 1};
     uint32_t kind = 1 + (uint32_t)mr_test_random_below(random, 20);
     uint32_t count = kind < sizeof(counts) ? counts[kind] : kind;
     uint64_t dir = mr_test_random_next(random) & MR_WORD_EXIT;

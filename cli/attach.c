@@ -1,0 +1,227 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "cli/attach.h"
+
+#include "base/options.h"
+#include "cli/attach_client.h"
+
+#include <jansson.h>
+
+#include <ctype.h>
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define EXIT_USAGE 2
+
+struct attach_options {
+#define MR_OPTION MR_OPTION_FIELD
+#include "cli/attach_options.def"
+#undef MR_OPTION
+};
+
+static const struct mr_option_spec specs[] = {
+#define MR_OPTION(...) MR_OPTION_SPEC(struct attach_options, __VA_ARGS__)
+#include "cli/attach_options.def"
+#undef MR_OPTION
+};
+
+static const struct mr_option_table table = {
+    .command = "millrace attach",
+    .summary =
+        "asks what the probe of a running program does, and switches it on or off; "
+        "the program was started with MILLRACE_CONTROL=1",
+    .positionals = "PID",
+    .specs = specs,
+    .spec_count = MR_ARRAY_COUNT(specs)};
+
+static int say(int exit_status, const char *text)
+{
+    (void)fprintf(stderr, "%s: %s\n", table.command, text);
+    return exit_status;
+}
+
+static int fail(enum mr_status status, const struct mr_error *error)
+{
+    bool is_users =
+        status == MR_EUSAGE || status == MR_ENOTFOUND || status == MR_EREFUSED;
+
+    return say(is_users ? EXIT_USAGE : EXIT_FAILURE, error->text);
+}
+
+static bool read_pid(const char *text, pid_t *pid)
+{
+    char *end;
+    long number;
+
+    errno = 0;
+    number = strtol(text, &end, 10);
+    *pid = (pid_t)number;
+    return errno == 0 && end != text && *end == '\0' && number > 0 && number <= INT32_MAX;
+}
+
+static bool has_choice(const struct attach_options *options)
+{
+    return options->only.count || options->except.count || options->min_size;
+}
+
+/* NULL, or what is wrong with the combination. */
+static const char *mistake(const struct attach_options *options)
+{
+    if (options->on && options->off)
+        return "--on and --off exclude each other";
+    if (!options->on && !options->off && has_choice(options))
+        return "--only, --except and --min-size need --on or --off";
+    if (!options->on && *options->endpoint)
+        return "--endpoint needs --on";
+    return NULL;
+}
+
+static void put_list(struct mr_attach_client *client, const char *key,
+                     const struct mr_option_list *list)
+{
+    for (uint32_t i = 0; i < list->count; i++)
+        mr_attach_put(&client->request, key, "%s", list->items[i]);
+}
+
+static enum mr_status ask(struct mr_attach_client *client,
+                          const struct attach_options *options, struct mr_error *error)
+{
+    enum mr_status status;
+
+    mr_attach_request(client, options->on ? "on" : options->off ? "off" : "status");
+    put_list(client, "only", &options->only);
+    put_list(client, "except", &options->except);
+    if (options->min_size)
+        mr_attach_put(&client->request, "min-size", "%llu",
+                      (unsigned long long)options->min_size);
+    if (*options->endpoint)
+        mr_attach_put(&client->request, "endpoint", "%s", options->endpoint);
+    status = mr_attach_ask(client, -1, error);
+    if (status != MR_OK || !options->flush)
+        return status;
+    mr_attach_request(client, "flush");
+    status = mr_attach_ask(client, -1, error);
+    if (status != MR_OK)
+        return status;
+    mr_attach_request(client, "status");
+    return mr_attach_ask(client, -1, error);
+}
+
+/* Whole decimal numbers are shown as such in JSON. */
+static json_t *value_of(const char *text)
+{
+    size_t digits = strspn(text, "0123456789");
+
+    if (digits > 0 && digits < 19 && text[digits] == '\0')
+        return json_integer(strtoll(text, NULL, 10));
+    return json_string(text);
+}
+
+/* "lost 12 ring-full" is {"lost": {"ring-full": 12}}; other keys that may repeat, lists. */
+static void put_json(json_t *object, const struct mr_attach_field *field)
+{
+    static const char *const lists[] = {"endpoint", "refused"};
+    bool is_list = false;
+    json_t *there = json_object_get(object, field->key);
+
+    for (size_t i = 0; i < MR_ARRAY_COUNT(lists); i++)
+        is_list |= strcmp(field->key, lists[i]) == 0;
+    if (strcmp(field->key, "lost") == 0) {
+        const char *reason = strchr(field->value, ' ');
+
+        if (!there)
+            (void)json_object_set_new(object, "lost", there = json_object());
+        if (reason)
+            (void)json_object_set_new(there, reason + 1,
+                                      json_integer(strtoll(field->value, NULL, 10)));
+    } else if (is_list) {
+        if (!there)
+            (void)json_object_set_new(object, field->key, there = json_array());
+        (void)json_array_append_new(there, json_string(field->value));
+    } else {
+        (void)json_object_set_new(object, field->key, value_of(field->value));
+    }
+}
+
+static int print_json(const struct mr_attach_message *answer)
+{
+    json_t *object = json_object();
+    int failed;
+
+    for (uint32_t i = 0; i < answer->count; i++)
+        put_json(object, &answer->fields[i]);
+    failed = json_dumpf(object, stdout, JSON_INDENT(2));
+    json_decref(object);
+    (void)putchar('\n');
+    return failed || fflush(stdout) != 0 ? EXIT_FAILURE : EXIT_SUCCESS;
+}
+
+static const char *text_of(const struct mr_attach_message *answer, const char *key)
+{
+    const char *text = mr_attach_get(answer, key);
+
+    return text ? text : "";
+}
+
+/* A headline, then what the answer holds besides, as it comes. */
+static int print_text(const struct mr_attach_client *client)
+{
+    static const char *const in_headline[] = {"pid", "app", "state", "was"};
+    const struct mr_attach_message *answer = &client->answer;
+    const char *was = mr_attach_get(answer, "was");
+
+    (void)printf("%d %s: %s%s%s%s\n", (int)client->pid, text_of(answer, "app"),
+                 text_of(answer, "state"), was ? " (was " : "", was ? was : "",
+                 was ? ")" : "");
+    for (uint32_t i = 0; i < answer->count; i++) {
+        const struct mr_attach_field *field = &answer->fields[i];
+        bool is_told = false;
+
+        for (size_t j = 0; j < MR_ARRAY_COUNT(in_headline); j++)
+            is_told |= strcmp(field->key, in_headline[j]) == 0;
+        if (!is_told)
+            (void)printf("  %-16s%s\n", field->key, field->value);
+    }
+    return fflush(stdout) == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+}
+
+static int attach(pid_t pid, const struct attach_options *options)
+{
+    struct mr_error error = MR_ERROR_NONE;
+    struct mr_attach_client *client = NULL;
+    enum mr_status status = mr_attach_open(pid, &client, &error);
+    int exit_status;
+
+    if (status == MR_OK)
+        status = ask(client, options, &error);
+    if (status != MR_OK)
+        exit_status = fail(status, &error);
+    else
+        exit_status = options->json ? print_json(&client->answer) : print_text(client);
+    mr_attach_close(client);
+    return exit_status;
+}
+
+int mr_attach_command(int argc, char **argv)
+{
+    struct attach_options options;
+    int first = 0;
+    int exit_status = mr_options_start(&table, &options, argc, argv, &first);
+    const char *wrong;
+    pid_t pid;
+
+    if (exit_status >= 0)
+        return exit_status;
+    if (first >= argc)
+        return say(EXIT_USAGE,
+                   "name a process by its pid (see 'millrace attach --help')");
+    if (first + 1 < argc)
+        return say(EXIT_USAGE, "one process at a time");
+    if (!read_pid(argv[first], &pid)) {
+        (void)fprintf(stderr, "%s: '%.40s' is not a pid\n", table.command, argv[first]);
+        return EXIT_USAGE;
+    }
+    wrong = mistake(&options);
+    return wrong ? say(EXIT_USAGE, wrong) : attach(pid, &options);
+}

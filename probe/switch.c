@@ -1,0 +1,198 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * field       written by           read by        access
+ * switching   who switches         who wants to   compare-exchange [A], release [F]; a
+ *                                                 futex. Waits are bounded
+ * is_on       who switches         any thread     relaxed: what the last switch said
+ * endpoints   who switches, before writer,        before the threads start
+ *              the writer starts   helper
+ * Pairs: [F]-[A] all that a switch does.
+ */
+#include "probe/switch.h"
+
+#include "base/clock.h"
+#include "probe/futex.h"
+#include "probe/include/millrace/probe.h"
+#include "probe/registry.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+#define LOCK_NS (10 * MR_SECOND_NS)
+/* As the helper does for forks: who forks inside a switch must not wait for itself. */
+#define FORK_LOCK_NS (200 * MR_MILLISECOND_NS)
+#define LOCK_POLL_NS (10 * MR_MILLISECOND_NS)
+
+static bool lock(struct mr_probe *probe, uint64_t timeout_ns)
+{
+    uint64_t deadline_ns = mr_clock_monotonic_ns() + timeout_ns;
+    uint32_t is_taken = 0;
+
+    while (!mr_compare_exchange_acq_rel(&probe->switching, &is_taken, 1)) { /* [A] */
+        if (mr_clock_monotonic_ns() >= deadline_ns ||
+            mr_load_relaxed(&probe->stop_wanted))
+            return false;
+        mr_futex_wait(&probe->switching, 1, LOCK_POLL_NS);
+        is_taken = 0;
+    }
+    return true;
+}
+
+static void unlock(struct mr_probe *probe)
+{
+    mr_store_release(&probe->switching, 0); /* [F] */
+    mr_futex_wake(&probe->switching);
+}
+
+static bool is_same_endpoint(const struct mr_endpoints *a, const struct mr_endpoints *b)
+{
+    bool is_same = a->count == b->count;
+
+    for (uint32_t i = 0; is_same && i < a->count; i++)
+        is_same = strcmp(a->items[i].host, b->items[i].host) == 0 &&
+                  strcmp(a->items[i].port, b->items[i].port) == 0;
+    return is_same;
+}
+
+static enum mr_status set_endpoint(struct mr_probe *probe, const char *text,
+                                   struct mr_error *error)
+{
+    struct mr_endpoints *there = &probe->config.endpoints, wanted;
+
+    if (probe->config.policy == MR_POLICY_OVERWRITE)
+        return mr_error_set(error, MR_EUSAGE,
+                            "--endpoint: a flight recorder (MILLRACE_POLICY=overwrite) "
+                            "sends nothing");
+    if (!text && there->count > 0)
+        return MR_OK;
+    if (!text)
+        return mr_error_set(error, MR_EUSAGE,
+                            "the program was started without MILLRACE_ENDPOINT: say "
+                            "where events go with --endpoint tcp://host:port");
+    if (mr_endpoints_parse(text, &wanted, NULL) != MR_OK)
+        return mr_error_set(error, MR_EUSAGE,
+                            "--endpoint %.100s: expected tcp://host:port, several with "
+                            "commas",
+                            text);
+    if (there->count > 0 && !is_same_endpoint(there, &wanted))
+        return mr_error_set(error, MR_EUSAGE,
+                            "--endpoint %.100s: the program sends to tcp://%.80s:%s "
+                            "already, for as long as it runs",
+                            text, there->items[0].host, there->items[0].port);
+    *there = wanted;
+    return MR_OK;
+}
+
+/* The first time; later ones find everything running. */
+static enum mr_status prepare(struct mr_probe *probe, const char *endpoint,
+                              struct mr_error *error)
+{
+    enum mr_status status;
+
+    if (probe->is_unusable)
+        return mr_error_set(error, MR_EUSAGE,
+                            "this forked process has no means to record");
+    status = probe->config.policy == MR_POLICY_OVERWRITE && !endpoint
+                 ? MR_OK
+                 : set_endpoint(probe, endpoint, error);
+    if (status != MR_OK || mr_load_relaxed(&probe->is_running))
+        return status;
+    return mr_probe_run(probe, error);
+}
+
+static bool has_choice(const struct mr_switch_request *request)
+{
+    return request->only_count || request->except_count || request->min_size;
+}
+
+static void wait_margin(void)
+{
+    uint64_t until_ns = mr_clock_monotonic_ns() + MR_CUT_MARGIN_NS, now_ns;
+
+    while ((now_ns = mr_clock_monotonic_ns()) < until_ns)
+        mr_sleep_ns(until_ns - now_ns);
+}
+
+static enum mr_status change(struct mr_probe *probe,
+                             const struct mr_switch_request *request,
+                             struct mr_switch_result *result, struct mr_error *error)
+{
+    struct mr_cuts *cuts = &probe->pool.shared.cuts;
+
+    if (result->has_choice)
+        return mr_error_set(error, MR_EUSAGE,
+                            "no function of this program can be chosen: hooks and spans "
+                            "are switched all together");
+    if (result->was_on == request->is_on)
+        return MR_OK;
+    mr_cuts_add(cuts, mr_clock_read(probe->clock.mode));
+    wait_margin();
+    mr_probe_set_active(request->is_on);
+    mr_cuts_add(cuts, mr_clock_read(probe->clock.mode));
+    mr_store_relaxed(&probe->is_on, request->is_on);
+    return MR_OK;
+}
+
+enum mr_status mr_switch(struct mr_probe *probe, const struct mr_switch_request *request,
+                         struct mr_switch_result *result, struct mr_error *error)
+{
+    int saved_errno = errno;
+    enum mr_status status = MR_OK;
+
+    memset(result, 0, sizeof(*result));
+    if (!lock(probe, LOCK_NS))
+        return mr_error_set(error, MR_ETIMEOUT,
+                            mr_load_relaxed(&probe->stop_wanted)
+                                ? "the program ends"
+                                : "another switch does not end");
+    result->was_on = mr_load_relaxed(&probe->is_on);
+    result->has_choice = has_choice(request);
+    if (request->is_on)
+        status = prepare(probe, request->endpoint, error);
+    if (status == MR_OK)
+        status = change(probe, request, result, error);
+    result->is_on = mr_load_relaxed(&probe->is_on);
+    unlock(probe);
+    errno = saved_errno;
+    return status;
+}
+
+/* Of the forking thread: others may fork at the same time. */
+static _Thread_local bool is_fork_locked MR_TLS_INITIAL_EXEC;
+
+void mr_switch_before_fork(struct mr_probe *probe)
+{
+    is_fork_locked = lock(probe, FORK_LOCK_NS);
+}
+
+void mr_switch_after_fork(struct mr_probe *probe, bool is_child)
+{
+    if (is_fork_locked || is_child) /* in the child nobody else can hold it */
+        unlock(probe);
+    is_fork_locked = false;
+}
+
+void mr_switch_end(struct mr_probe *probe)
+{
+    (void)lock(probe, FORK_LOCK_NS);
+}
+
+MR_EXPORT int mr_probe_switch(int is_on, const struct mr_probe_filter *filter)
+{
+    struct mr_switch_request request = {.is_on = is_on != 0};
+    struct mr_switch_result result;
+
+    if (!mr_probe)
+        return -1;
+    if (filter) {
+        request.only = filter->only;
+        request.except = filter->except;
+        request.min_size = filter->min_size;
+        while (filter->only && filter->only[request.only_count])
+            request.only_count++;
+        while (filter->except && filter->except[request.except_count])
+            request.except_count++;
+    }
+    return mr_switch(mr_probe, &request, &result, NULL) == MR_OK ? 0 : -1;
+}
