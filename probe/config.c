@@ -54,14 +54,18 @@ static bool is_false(const char *text)
            strcasecmp(text, "no") == 0 || strcasecmp(text, "off") == 0;
 }
 
+bool mr_config_is_disabled(char *const *env)
+{
+    return is_true(variable(env, "MILLRACE_DISABLED")) ||
+           is_true(variable(env, "OTEL_SDK_DISABLED"));
+}
+
 bool mr_config_is_wanted(char *const *env)
 {
-    bool is_wanted = variable(env, "MILLRACE_ENDPOINT")[0] != '\0' ||
-                     strcmp(variable(env, "MILLRACE_POLICY"), "overwrite") == 0 ||
-                     !is_false(variable(env, "MILLRACE_CONTROL"));
-
-    return is_wanted && !is_true(variable(env, "MILLRACE_DISABLED")) &&
-           !is_true(variable(env, "OTEL_SDK_DISABLED"));
+    return !mr_config_is_disabled(env) &&
+           (variable(env, "MILLRACE_ENDPOINT")[0] != '\0' ||
+            strcmp(variable(env, "MILLRACE_POLICY"), "overwrite") == 0 ||
+            !is_false(variable(env, "MILLRACE_CONTROL")));
 }
 
 static void copy_text(char *out, size_t capacity, const char *text)

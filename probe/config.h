@@ -45,6 +45,8 @@ struct mr_config {
     char attribute_text[MR_CONFIG_ATTRIBUTES_SIZE];
 };
 
+/* Turned off by the user: MILLRACE_DISABLED or OTEL_SDK_DISABLED. */
+bool mr_config_is_disabled(char *const *env);
 /*
  * Tracing (a receiver, or policy overwrite), or to be controlled, was asked for and not
  * turned off.

@@ -79,6 +79,10 @@ static void add_segment(struct mr_module *module, const ElfW(Phdr) * segment)
 
     if (segment->p_type == PT_NOTE)
         find_build_id(module, start, segment->p_memsz);
+    if (segment->p_type == PT_GNU_EH_FRAME) {
+        module->unwind_header = start;
+        module->unwind_header_size = segment->p_memsz;
+    }
     if (segment->p_type != PT_LOAD)
         return;
     start &= ~PAGE_MASK;
@@ -90,7 +94,18 @@ static void add_segment(struct mr_module *module, const ElfW(Phdr) * segment)
         if (module->text_end == 0)
             module->text_start = start;
         module->text_end = end;
+        module->text_segments++;
     }
+}
+
+static void describe(struct mr_module *module, const struct dl_phdr_info *info,
+                     bool is_executable)
+{
+    memset(module, 0, sizeof(*module));
+    module->bias = info->dlpi_addr;
+    module->is_executable = is_executable;
+    for (int i = 0; i < info->dlpi_phnum; i++)
+        add_segment(module, &info->dlpi_phdr[i]);
 }
 
 static int scan_one(struct dl_phdr_info *info, size_t size, void *context)
@@ -105,11 +120,7 @@ static int scan_one(struct dl_phdr_info *info, size_t size, void *context)
     /* What has no file, such as the vDSO, has no functions that we could meet. */
     if (!is_executable && (!info->dlpi_name || !strchr(info->dlpi_name, '/')))
         return 0;
-    memset(module, 0, sizeof(*module));
-    module->bias = info->dlpi_addr;
-    module->is_executable = is_executable;
-    for (int i = 0; i < info->dlpi_phnum; i++)
-        add_segment(module, &info->dlpi_phdr[i]);
+    describe(module, info, is_executable);
     set_path(module, info->dlpi_name ? info->dlpi_name : "");
     if (module->size > 0)
         table->count++;
@@ -120,6 +131,31 @@ void mr_modules_scan(struct mr_module_table *table)
 {
     table->count = 0;
     (void)dl_iterate_phdr(scan_one, table);
+}
+
+struct search {
+    uint64_t address;
+    struct mr_module *module;
+    uint32_t seen;
+};
+
+static int find_one(struct dl_phdr_info *info, size_t size, void *context)
+{
+    struct search *search = context;
+
+    (void)size;
+    describe(search->module, info, search->seen++ == 0);
+    if (search->address - search->module->address >= search->module->size)
+        return 0;
+    set_path(search->module, info->dlpi_name ? info->dlpi_name : "");
+    return 1;
+}
+
+bool mr_modules_find(uint64_t address, struct mr_module *module)
+{
+    struct search search = {.address = address, .module = module};
+
+    return dl_iterate_phdr(find_one, &search) == 1;
 }
 
 void mr_modules_windows(const struct mr_module_table *table, struct mr_windows *windows)

@@ -35,9 +35,11 @@
 #define MR_WINDOW_LIBRARIES (UINT32_C(1) << 29)
 
 struct mr_module {
-    uint64_t address, size; /* of all its loaded segments together */
-    uint64_t bias;          /* address = bias + address in the file */
-    uint64_t text_start, text_end;
+    uint64_t address, size;        /* of all its loaded segments together */
+    uint64_t bias;                 /* address = bias + address in the file */
+    uint64_t text_start, text_end; /* of its executable segments together */
+    uint32_t text_segments;
+    uint64_t unwind_header, unwind_header_size; /* .eh_frame_hdr; 0: none */
     uint32_t site_base, sites;
     uint32_t number; /* the writer's: number on the wire */
     uint32_t epoch;  /* the writer's: since when it is there */
@@ -61,6 +63,8 @@ struct mr_windows {
 uint64_t mr_modules_generation(void);
 /* Fills path, addresses and build-id of all modules, the executable first. */
 void mr_modules_scan(struct mr_module_table *table);
+/* The loaded module that holds `address`. False: none does. */
+bool mr_modules_find(uint64_t address, struct mr_module *module);
 void mr_modules_windows(const struct mr_module_table *table, struct mr_windows *windows);
 /* Sets site_base and sites. */
 void mr_modules_number(struct mr_module_table *table, const struct mr_windows *windows);

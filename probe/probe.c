@@ -24,6 +24,7 @@
 #include "probe/futex.h"
 #include "probe/hook.h"
 #include "probe/include/millrace/probe.h"
+#include "probe/sites.h"
 #include "probe/switch.h"
 
 #include <errno.h>
@@ -199,12 +200,14 @@ static void before_fork(void)
         mr_thread_self.start_address = mr_probe->main_address;
     mr_switch_before_fork(mr_probe);
     mr_helper_before_fork(mr_probe);
+    mr_sites_before_fork();
 }
 
 static void after_fork_in_parent(void)
 {
     if (!mr_probe)
         return;
+    mr_sites_after_fork();
     mr_helper_after_fork(mr_probe, false);
     mr_switch_after_fork(mr_probe, false);
 }
@@ -267,6 +270,7 @@ static void after_fork_in_child(void)
 
     if (!mr_probe)
         return;
+    mr_sites_after_fork();
     mr_probe_set_active(false);
     forget_parent(mr_probe);
     if (begin_anew(mr_probe) && was_active && mr_probe_run(mr_probe, &error) == MR_OK)
@@ -310,14 +314,10 @@ static void start_control(struct mr_probe *probe)
         say("not attachable: ", error.text);
 }
 
-MR_CONSTRUCTOR static void probe_start(void)
+static bool try_start(void)
 {
     struct mr_error error = MR_ERROR_NONE;
-    int saved_errno = errno;
 
-    /* Who starts a set-user-id program must not have it read files or connect for them. */
-    if (getauxval(AT_SECURE) != 0 || !mr_config_is_wanted(environ))
-        return;
     mr_probe = map_probe();
     if (!mr_probe)
         (void)mr_error_set(&error, MR_ENOMEM, "out of memory");
@@ -327,6 +327,27 @@ MR_CONSTRUCTOR static void probe_start(void)
         mr_probe = NULL;
         say("not tracing: ", error.text);
     }
+    return mr_probe != NULL;
+}
+
+static void start_if_wanted(void)
+{
+    if (!mr_config_is_wanted(environ) || !try_start())
+        mr_sites_start(NULL, MR_SITES_NEUTRAL);
+    else
+        mr_sites_start(mr_probe,
+                       mr_load_relaxed(&mr_probe->is_on) ? MR_SITES_ON : MR_SITES_OFF);
+}
+
+MR_CONSTRUCTOR static void probe_start(void)
+{
+    int saved_errno = errno;
+
+    /* Who starts a set-user-id program must not have it read files or connect for them. */
+    if (getauxval(AT_SECURE) != 0 || mr_config_is_disabled(environ))
+        mr_sites_start(NULL, MR_SITES_LEAVE);
+    else
+        start_if_wanted();
     errno = saved_errno;
 }
 

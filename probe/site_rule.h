@@ -1,0 +1,40 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * A filter of sites as it is kept: its globs copied, and which of them ever matched.
+ *
+ *     status = mr_site_rule_init(&rule, filter, is_on, &error);
+ *     if (mr_site_rule_matches(&rule, &symbols, address, size)) ...
+ *
+ * One thread at a time. Demangling allocates.
+ */
+#ifndef MR_PROBE_SITE_RULE_H
+#define MR_PROBE_SITE_RULE_H
+
+#include "probe/sites.h"
+#include "probe/symbols.h"
+
+#define MR_SITE_GLOBS_MAX 128
+
+struct mr_site_rule {
+    bool is_on; /* what becomes of functions that match */
+    uint64_t min_size;
+    uint32_t only_count, except_count;
+    bool is_hit[MR_SITE_GLOBS_MAX]; /* `only` first, then `except` */
+    char text[MR_SITE_FILTER_TEXT]; /* the same order, each ends with NUL */
+};
+
+/* MR_ELIMIT: too many globs, or too long; MR_EUSAGE: an empty one. */
+enum mr_status mr_site_rule_init(struct mr_site_rule *rule,
+                                 const struct mr_site_filter *filter, bool is_on,
+                                 struct mr_error *error);
+/* Matches every function. */
+bool mr_site_rule_is_all(const struct mr_site_rule *rule);
+/* Looks at names. */
+bool mr_site_rule_has_globs(const struct mr_site_rule *rule);
+/* A function without a name (symbols may be NULL) has the name "". */
+bool mr_site_rule_matches(struct mr_site_rule *rule, const struct mr_symbols *symbols,
+                          uint64_t address, uint64_t size);
+/* The first glob that never matched; NULL: all did. */
+const char *mr_site_rule_unmatched(const struct mr_site_rule *rule);
+
+#endif

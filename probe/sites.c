@@ -1,0 +1,271 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * field        written by                      read by              access
+ * registry     constructors and destructors    the same, and any    under lock
+ *              of modules, mr_sites_switch()   thread that asks
+ * Code itself is written under the lock, too, and read by every thread that runs it:
+ * probe/patch.h.
+ *
+ * Invariant: a module in the registry that has not ended is loaded, as its destructor
+ * waits for the lock; so a switch needs no lock of the loader's. A module that has ended
+ * keeps its stubs, for threads may still run its code at the end of the program; they are
+ * given back when another module comes and the loader does not know the old one any more,
+ * so the memory is bounded by what was ever loaded at once.
+ * Fork: the lock is held over it, so a child never finds it taken.
+ * Checked by: tests/system/patch
+ */
+#include "probe/sites.h"
+
+#include "probe/hook.h"
+#include "probe/registry.h"
+#include "probe/site_module.h"
+
+#include <errno.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/mman.h>
+
+/* Modules that come before the probe has decided: those of a static program. */
+#define EARLY_MAX 8
+
+/* The part of the probe's one registry that exists before the probe does. */
+static struct {
+    pthread_mutex_t lock;
+    enum mr_sites_mode mode;
+    const struct mr_windows *windows;
+    struct mr_site_module early[EARLY_MAX];
+    uint32_t early_count;
+    struct mr_site_state *states[MR_SITES_MODULES_MAX];
+    uint32_t count;
+    uint32_t refused;
+    char refused_why[MR_ERROR_TEXT_SIZE];
+    uint64_t patched, foreign;  /* of modules that are gone */
+    struct mr_site_rule *rules; /* in order, MR_SITES_RULES_MAX of them; mapped */
+    uint32_t rule_count;
+} registry = {.lock = PTHREAD_MUTEX_INITIALIZER};
+
+static void lock(void)
+{
+    (void)pthread_mutex_lock(&registry.lock);
+}
+
+static void unlock(void)
+{
+    (void)pthread_mutex_unlock(&registry.lock);
+}
+
+static void refuse(const struct mr_error *error)
+{
+    registry.refused++;
+    (void)snprintf(registry.refused_why, sizeof(registry.refused_why), "%s", error->text);
+}
+
+static bool is_gone(const struct mr_site_state *state, const struct mr_module *next)
+{
+    struct mr_module found;
+
+    if (!state->is_ended)
+        return false;
+    if (state->module.address < next->address + next->size &&
+        next->address < state->module.address + state->module.size)
+        return true;
+    return !mr_modules_find(state->key, &found) || found.address != state->module.address;
+}
+
+static void sweep(const struct mr_module *next)
+{
+    uint32_t kept = 0;
+
+    for (uint32_t i = 0; i < registry.count; i++) {
+        struct mr_site_state *state = registry.states[i];
+
+        if (is_gone(state, next)) {
+            registry.patched += state->patched;
+            registry.foreign += state->foreign;
+            mr_site_module_close(state);
+        } else {
+            registry.states[kept++] = state;
+        }
+    }
+    registry.count = kept;
+}
+
+static void apply_rules(struct mr_site_state *state)
+{
+    struct mr_sites_result result = {0};
+
+    for (uint32_t i = 0; i < registry.rule_count; i++)
+        (void)mr_site_module_apply(state, &registry.rules[i], &result);
+}
+
+static void take(const struct mr_site_module *told)
+{
+    struct mr_error error = MR_ERROR_NONE;
+    struct mr_module module;
+    struct mr_site_state *state;
+
+    if (registry.mode == MR_SITES_LEAVE)
+        return;
+    if (registry.mode == MR_SITES_NEUTRAL) {
+        (void)mr_site_module_neutralise(told, &error);
+        return;
+    }
+    if (mr_modules_find(told->entry, &module))
+        sweep(&module);
+    if (registry.count == MR_SITES_MODULES_MAX)
+        (void)mr_error_set(&error, MR_ELIMIT, "more than %d modules with sites",
+                           MR_SITES_MODULES_MAX);
+    else if (mr_site_module_open(&state, told, registry.windows, &error) == MR_OK) {
+        registry.states[registry.count++] = state;
+        apply_rules(state);
+    }
+    if (error.status != MR_OK)
+        refuse(&error);
+}
+
+void mr_probe_module_add(const struct mr_site_module *told)
+{
+    int saved_errno = errno;
+
+    lock();
+    if (registry.mode != MR_SITES_WAIT)
+        take(told);
+    else if (registry.early_count < EARLY_MAX)
+        registry.early[registry.early_count++] = *told;
+    unlock();
+    errno = saved_errno;
+}
+
+void mr_probe_module_remove(const struct mr_site_module *told)
+{
+    lock();
+    for (uint32_t i = 0; i < registry.count; i++)
+        if (registry.states[i]->key == told->entry)
+            registry.states[i]->is_ended = true;
+    unlock();
+}
+
+static enum mr_status map_rules(void)
+{
+    void *memory = mmap(NULL, MR_SITES_RULES_MAX * sizeof(struct mr_site_rule),
+                        PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+
+    if (memory == MAP_FAILED)
+        return MR_ENOMEM;
+    registry.rules = memory;
+    return MR_OK;
+}
+
+/* What all functions are in makes what was before it meaningless. */
+static enum mr_status add_rule(const struct mr_site_filter *filter, bool is_on,
+                               struct mr_error *error)
+{
+    struct mr_site_rule *rule;
+    enum mr_status status;
+
+    if (!registry.rules && map_rules() != MR_OK)
+        return mr_error_set(error, MR_ENOMEM, "out of memory");
+    if (filter->only_count + filter->except_count == 0 && filter->min_size == 0)
+        registry.rule_count = 0;
+    if (registry.rule_count == MR_SITES_RULES_MAX)
+        return mr_error_set(error, MR_ELIMIT,
+                            "%d filters already: switch all functions on or off first",
+                            MR_SITES_RULES_MAX);
+    rule = &registry.rules[registry.rule_count];
+    status = mr_site_rule_init(rule, filter, is_on, error);
+    if (status == MR_OK)
+        registry.rule_count++;
+    return status;
+}
+
+static enum mr_status switch_modules(struct mr_site_rule *rule,
+                                     struct mr_sites_result *result,
+                                     struct mr_error *error)
+{
+    const char *unmatched;
+    enum mr_status status = MR_OK;
+
+    for (uint32_t i = 0; i < registry.count; i++)
+        if (!registry.states[i]->is_ended &&
+            mr_site_module_apply(registry.states[i], rule, result) != MR_OK)
+            status = mr_error_set(error, MR_EIO,
+                                  "%s: the system lets nobody write to "
+                                  "code",
+                                  registry.states[i]->module.path);
+    unmatched = mr_site_rule_unmatched(rule);
+    if (unmatched)
+        (void)snprintf(result->unmatched, sizeof(result->unmatched), "%s", unmatched);
+    return status;
+}
+
+enum mr_status mr_sites_switch(const struct mr_site_filter *filter, bool is_on,
+                               struct mr_sites_result *result, struct mr_error *error)
+{
+    struct mr_sites_result counted = {0};
+    enum mr_status status;
+
+    lock();
+    if (registry.mode < MR_SITES_OFF)
+        status = mr_error_set(error, MR_EUSAGE, "the program is not traced");
+    else
+        status = add_rule(filter, is_on, error);
+    if (status == MR_OK)
+        status =
+            switch_modules(&registry.rules[registry.rule_count - 1], &counted, error);
+    unlock();
+    if (result)
+        *result = counted;
+    return status;
+}
+
+void mr_sites_count(struct mr_sites_counts *counts)
+{
+    memset(counts, 0, sizeof(*counts));
+    lock();
+    counts->modules_refused = registry.refused;
+    counts->patched = registry.patched;
+    counts->foreign = registry.foreign;
+    (void)snprintf(counts->refused_why, sizeof(counts->refused_why), "%s",
+                   registry.refused_why);
+    for (uint32_t i = 0; i < registry.count; i++) {
+        const struct mr_site_state *state = registry.states[i];
+
+        if (state->is_ended)
+            continue;
+        counts->modules++;
+        counts->sites += state->table.function_count;
+        counts->points += state->table.point_count;
+        counts->points_unclear += state->table.unclear;
+        counts->on += state->on;
+        counts->patched += state->patched;
+        counts->foreign += state->foreign;
+    }
+    unlock();
+}
+
+void mr_sites_start(struct mr_probe *probe, enum mr_sites_mode mode)
+{
+    static const struct mr_site_filter all;
+
+    lock();
+    registry.mode = mode;
+    if (probe)
+        registry.windows = &probe->windows;
+    if (mode >= MR_SITES_OFF)
+        (void)add_rule(&all, mode == MR_SITES_ON, NULL);
+    for (uint32_t i = 0; i < registry.early_count; i++)
+        take(&registry.early[i]);
+    registry.early_count = 0;
+    unlock();
+}
+
+void mr_sites_before_fork(void)
+{
+    lock();
+}
+
+void mr_sites_after_fork(void)
+{
+    unlock();
+}

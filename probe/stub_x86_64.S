@@ -1,0 +1,237 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The common stubs of patchable sites; probe/stub.h says what they are. On the stack when
+ * they begin:
+ *
+ *     8(%rsp)  where to return to
+ *     0(%rsp)  upper half of the event's word: direction and site
+ *
+ * At an exit before a tail call every register may hold an argument, or the address that
+ * is jumped to; at an entry all but %r11 may. So all are kept. The flags are free at both:
+ * no calling convention passes them. The words that are pushed lie where the call that led
+ * here would have put its own: no red zone is open at an entry, and at an exit the frame
+ * is gone.
+ */
+#include "probe/stub.h"
+
+#if defined(__x86_64__)
+
+/* Reserves an index with one instruction: a signal handler gets this one or another. */
+    .text
+    .p2align 6
+    .globl mr_site_stub
+    .hidden mr_site_stub
+    .type mr_site_stub, @function
+mr_site_stub:
+    .cfi_startproc
+    .cfi_def_cfa_offset 16
+    endbr64
+    cmpl $0, mr_hook_state(%rip) /* clock: 0 while nothing is recorded */
+    je .Lreturn
+    pushq %rax
+    .cfi_adjust_cfa_offset 8
+    .cfi_rel_offset %rax, 0
+    pushq %rcx
+    .cfi_adjust_cfa_offset 8
+    .cfi_rel_offset %rcx, 0
+    pushq %rdx
+    .cfi_adjust_cfa_offset 8
+    .cfi_rel_offset %rdx, 0
+    pushq %rsi
+    .cfi_adjust_cfa_offset 8
+    .cfi_rel_offset %rsi, 0
+
+    rdtsc
+    movq mr_thread_self@GOTTPOFF(%rip), %rcx
+    shlq $32, %rdx
+    orq %rax, %rdx
+    shrq $31, %rdx
+    movq %rdx, %rsi /* the period */
+    cmpq $0, %fs:MR_STUB_THREAD_WORDS(%rcx)
+    je .Lwithout_ring
+    cmpq %fs:MR_STUB_THREAD_PERIOD(%rcx), %rsi
+    movq $-1, %rdx /* MR_INDEX_NONE; keeps the flags */
+    jne .Lslow
+    movl $1, %edx
+    xaddq %rdx, %fs:MR_STUB_THREAD_CURSOR(%rcx)
+    cmpq %fs:MR_STUB_THREAD_LIMIT(%rcx), %rdx
+    jae .Lslow
+    cmpq %fs:MR_STUB_THREAD_PERIOD(%rcx), %rsi
+    jne .Lslow
+
+    /* The slot: words + (index & mask). */
+    movq %fs:MR_STUB_THREAD_MASK(%rcx), %rsi
+    andq %rdx, %rsi
+    shlq $3, %rsi
+    addq %fs:MR_STUB_THREAD_WORDS(%rcx), %rsi
+    /* The lap bit: ~(index << lap_shift), its highest bit. */
+    movl %fs:MR_STUB_THREAD_LAP_SHIFT(%rcx), %ecx
+    shlq %cl, %rdx
+    notq %rdx
+    shrq $63, %rdx
+    shlq $63, %rdx
+    /* Low half: the time, as rdtsc left it. */
+    orq %rdx, %rax
+    movl 32(%rsp), %ecx
+    shlq $32, %rcx
+    orq %rcx, %rax
+    movq %rax, (%rsi) /* [W] of probe/ring.c */
+
+.Lrestore:
+    popq %rsi
+    .cfi_adjust_cfa_offset -8
+    .cfi_restore %rsi
+    popq %rdx
+    .cfi_adjust_cfa_offset -8
+    .cfi_restore %rdx
+    popq %rcx
+    .cfi_adjust_cfa_offset -8
+    .cfi_restore %rcx
+    popq %rax
+    .cfi_adjust_cfa_offset -8
+    .cfi_restore %rax
+.Lreturn:
+    addq $8, %rsp
+    .cfi_adjust_cfa_offset -8
+    ret
+    .cfi_endproc
+    .size mr_site_stub, . - mr_site_stub
+
+/*
+ * What is rare. %rax, %rcx, %rdx, %rsi are saved already, in that order; the rest that a
+ * C function may change is saved here. %rbp keeps the stack as it was, which is aligned
+ * for the call.
+ */
+    .macro save_rest
+    pushq %rbp
+    .cfi_adjust_cfa_offset 8
+    .cfi_rel_offset %rbp, 0
+    movq %rsp, %rbp
+    .cfi_def_cfa_register %rbp
+    pushq %rdi
+    pushq %r8
+    pushq %r9
+    pushq %r10
+    pushq %r11
+    movl 40(%rbp), %edi /* the upper half */
+    .endm
+
+    .macro restore_rest
+    movq -8(%rbp), %rdi
+    movq -16(%rbp), %r8
+    movq -24(%rbp), %r9
+    movq -32(%rbp), %r10
+    movq -40(%rbp), %r11
+    movq %rbp, %rsp
+    .cfi_def_cfa_register %rsp
+    popq %rbp
+    .cfi_adjust_cfa_offset -8
+    .cfi_restore %rbp
+    .endm
+
+    .macro begin_saved
+    .cfi_startproc
+    .cfi_def_cfa_offset 48
+    .cfi_rel_offset %rax, 24
+    .cfi_rel_offset %rcx, 16
+    .cfi_rel_offset %rdx, 8
+    .cfi_rel_offset %rsi, 0
+    .endm
+
+    .p2align 4
+    .type mr_site_stub_slow, @function
+mr_site_stub_slow:
+    begin_saved
+.Lslow:
+    save_rest
+    andq $-16, %rsp
+    xchgq %rdx, %rsi /* the index second; ticks, put together again, third */
+    shrq $1, %rdx
+    shlq $32, %rdx
+    orq %rax, %rdx
+    call mr_site_event_slow
+    restore_rest
+    jmp .Lrestore
+    .cfi_endproc
+    .size mr_site_stub_slow, . - mr_site_stub_slow
+
+/* An event of a thread that has no ring: through libc, which may use SIMD registers. */
+    .p2align 4
+    .type mr_site_stub_without_ring, @function
+mr_site_stub_without_ring:
+    begin_saved
+.Lwithout_ring:
+    save_rest
+    subq $MR_STUB_XSAVE_BYTES, %rsp
+    andq $-64, %rsp
+    cmpl $0, mr_stub_has_xsave(%rip)
+    je .Lfxsave
+    /* The header's bytes that xsave leaves must be 0 for xrstor. */
+    xorl %eax, %eax
+    movq %rax, 512(%rsp)
+    movq %rax, 520(%rsp)
+    movq %rax, 528(%rsp)
+    movq %rax, 536(%rsp)
+    movq %rax, 544(%rsp)
+    movq %rax, 552(%rsp)
+    movq %rax, 560(%rsp)
+    movq %rax, 568(%rsp)
+    movl $MR_STUB_XSAVE_MASK, %eax
+    xorl %edx, %edx
+    xsave64 (%rsp)
+    call mr_site_event_without_ring
+    movl $MR_STUB_XSAVE_MASK, %eax
+    xorl %edx, %edx
+    xrstor64 (%rsp)
+    jmp .Lrestored
+.Lfxsave:
+    fxsave64 (%rsp)
+    call mr_site_event_without_ring
+    fxrstor64 (%rsp)
+.Lrestored:
+    restore_rest
+    jmp .Lrestore
+    .cfi_endproc
+    .size mr_site_stub_without_ring, . - mr_site_stub_without_ring
+
+/* For clocks that the stub above does not know: every event through C. */
+    .p2align 6
+    .globl mr_site_stub_general
+    .hidden mr_site_stub_general
+    .type mr_site_stub_general, @function
+mr_site_stub_general:
+    .cfi_startproc
+    .cfi_def_cfa_offset 16
+    endbr64
+    cmpl $0, mr_hook_state(%rip)
+    je .Lreturn_general
+    .cfi_remember_state
+    pushq %rax
+    .cfi_adjust_cfa_offset 8
+    .cfi_rel_offset %rax, 0
+    pushq %rcx
+    .cfi_adjust_cfa_offset 8
+    .cfi_rel_offset %rcx, 0
+    pushq %rdx
+    .cfi_adjust_cfa_offset 8
+    .cfi_rel_offset %rdx, 0
+    pushq %rsi
+    .cfi_adjust_cfa_offset 8
+    .cfi_rel_offset %rsi, 0
+    movq mr_thread_self@GOTTPOFF(%rip), %rcx
+    cmpq $0, %fs:MR_STUB_THREAD_WORDS(%rcx)
+    je .Lwithout_ring
+    save_rest
+    andq $-16, %rsp
+    call mr_site_event
+    restore_rest
+    jmp .Lrestore
+.Lreturn_general:
+    .cfi_restore_state
+    addq $8, %rsp
+    .cfi_adjust_cfa_offset -8
+    ret
+    .cfi_endproc
+    .size mr_site_stub_general, . - mr_site_stub_general
+#endif
+    .section .note.GNU-stack, "", @progbits

@@ -1,0 +1,75 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The bookstore of docs/examples, built with patchable sites by gcc and with XRay's by clang: its call trees at the master
+equal the expected files, which the build with -finstrument-functions equals, too (tests/system/bookstore).
+
+Without inlining and tail calls: a function that is inlined has no sites, and hooks have it."""
+import os
+import shlex
+import subprocess
+import sys
+
+sys.path.insert(0, os.path.join(os.environ["MR_SOURCE"], "tests", "system", "lib"))
+import system  # pylint: disable=wrong-import-position
+import trees  # pylint: disable=wrong-import-position
+from system import check
+
+BOOKSTORE = system.SOURCE / "docs" / "examples" / "bookstore"
+PROGRAMS = ("catalog", "orders", "storefront")
+ROUNDS = "10"
+KEEP_CALLS = ["-std=gnu17", "-O2", "-fno-inline", "-fno-optimize-sibling-calls"]
+GCC = ("gcc", ["-fno-ipa-cp", "-fno-ipa-icf", "-fno-ipa-sra", "-fno-partial-inlining"], ["--cflags"], ["--libs"])
+CLANG = ("clang", [], ["--variable=clang_cflags"], ["--variable=clang_ldflags", "--libs"])
+
+
+def pkg_config(*arguments):
+    environment = dict(os.environ, PKG_CONFIG_PATH=str(system.BUILD / "lib" / "pkgconfig"))
+    words = []
+    for argument in arguments: # a variable and --libs exclude each other in one call
+        run = subprocess.run(["pkg-config", argument, "millrace-patchable"], env=environment, capture_output=True,
+                             text=True, check=True)
+        words += shlex.split(run.stdout)
+    return words
+
+
+def make(folder, compiler):
+    name, more, cflags, libs = compiler
+    folder.mkdir()
+    run = subprocess.run(["make", "-s", "-C", BOOKSTORE, f"OUT={folder}", "TRACED=", f"CC={name}",
+                          f"CFLAGS={shlex.join([*KEEP_CALLS, *more, *pkg_config(*cflags)])}",
+                          f"LDFLAGS={shlex.join(system.sanitizer_flags())}",
+                          f"LDLIBS={shlex.join([*pkg_config(*libs), '-pthread'])}"],
+                         capture_output=True, text=True, check=False)
+    check(run.returncode == 0, f"make: {run.stdout}{run.stderr}")
+
+
+def traced(chain, compiler):
+    folder = chain.folder / compiler[0]
+    make(folder, compiler)
+    master = chain.master(store=chain.folder / f"store-{compiler[0]}")
+    # A sanitizer starts the threads itself: the probe does not see their own start functions, so they are named.
+    outer = ["--outer", "serve,clerk,shop"] if os.environ.get("MR_SANITIZE") else []
+    worker = chain.worker(master.endpoint, *outer)
+    run = chain.run([BOOKSTORE / "run.sh", ROUNDS, folder], endpoint=worker.endpoint)
+    check(run.returncode == 0 and not run.stderr, f"run.sh ended with {run.returncode}: {run.stderr}")
+    chain.stop(worker)
+    trees.check_complete(master)
+    found = {name: trees.from_master(master, name) for name in PROGRAMS}
+    chain.stop(master)
+    return found
+
+
+def test():
+    equal = True
+    with system.System() as chain:
+        for compiler in (GCC, CLANG):
+            if compiler is CLANG and os.environ.get("MR_SANITIZE"):
+                continue # the probe of a sanitizer's build is gcc's
+            found = traced(chain, compiler)
+            for name in PROGRAMS:
+                expected = trees.from_file(BOOKSTORE / "expected" / f"{name}.txt")
+                equal &= trees.compare(f"{name}, {compiler[0]}", expected, found[name])
+        check(equal, "call trees differ")
+
+
+if __name__ == "__main__":
+    system.main(test)
