@@ -220,6 +220,16 @@ static uint64_t round_up_to_power(uint64_t bytes)
     return power;
 }
 
+static enum mr_status parse_globs(const char *name, const char *text,
+                                  struct mr_site_globs *globs, struct mr_error *error)
+{
+    struct mr_error cause = MR_ERROR_NONE;
+
+    if (text && mr_site_globs_parse(globs, text, &cause) != MR_OK)
+        return mr_error_set(error, cause.status, "%s=%s", name, cause.text);
+    return MR_OK;
+}
+
 static enum mr_status check(const struct options *options, struct mr_config *config,
                             struct mr_error *error)
 {
@@ -240,6 +250,10 @@ static enum mr_status check(const struct options *options, struct mr_config *con
         status = parse_attributes(options->attributes, config, error);
     if (status == MR_OK && options->token_file && options->token_file[0])
         status = read_token(options->token_file, config, error);
+    if (status == MR_OK)
+        status = parse_globs("MILLRACE_ONLY", options->only, &config->only, error);
+    if (status == MR_OK)
+        status = parse_globs("MILLRACE_EXCEPT", options->except, &config->except, error);
     return status;
 }
 
@@ -273,6 +287,7 @@ enum mr_status mr_config_parse(char *const *env, const char *exe,
     config->ring_bytes = round_up_to_power(options.ring_bytes);
     config->memory_bytes = options.memory_bytes;
     config->recorder_keep = (uint32_t)options.recorder_keep;
+    config->min_size = options.min_size;
     config->exit_timeout_ns = options.exit_timeout_ns;
     config->is_exit_timeout_given = variable(env, "MILLRACE_EXIT_TIMEOUT")[0] != '\0';
     set_names(&options, exe, config);

@@ -15,6 +15,7 @@
 #include "net/control.h"
 #include "net/endpoint.h"
 #include "probe/clock.h"
+#include "probe/sites.h"
 
 #define MR_RING_BYTES_MIN UINT64_C(4096)
 #define MR_CONFIG_TEXT_SIZE 256
@@ -40,6 +41,8 @@ struct mr_config {
     char version[MR_CONFIG_TEXT_SIZE]; /* attribute service.version, or "" */
     char token[MR_CONFIG_TOKEN_SIZE];
     char recorder_dir[MR_CONFIG_PATH_SIZE]; /* absolute, or "": where there is room */
+    struct mr_site_globs only, except; /* functions that are recorded; probe/sites.h */
+    uint64_t min_size;
     uint32_t attribute_count;
     struct mr_attribute attributes[MR_ATTRIBUTES_MAX]; /* point into the next */
     char attribute_text[MR_CONFIG_ATTRIBUTES_SIZE];

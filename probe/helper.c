@@ -19,8 +19,11 @@
 
 #include "base/clock.h"
 #include "probe/futex.h"
+#include "probe/sites.h"
 
 #include <signal.h>
+#include <stdio.h>
+#include <string.h>
 #include <sys/prctl.h>
 
 #define SCAN_NS (100 * MR_MILLISECOND_NS)
@@ -105,10 +108,28 @@ static void resolve(struct mr_probe *probe)
     leave_loader(probe);
 }
 
+/* By now the program's modules have come; those of dlopen() may still match. */
+static void warn_of_globs(struct mr_probe *probe)
+{
+    char glob[128], line[256];
+    uint32_t at = 0;
+
+    while (mr_sites_unmatched(&at, glob, sizeof(glob))) {
+        int size = snprintf(line, sizeof(line),
+                            "millrace: MILLRACE_ONLY or MILLRACE_EXCEPT: no function "
+                            "that can be traced is named %s\n",
+                            glob);
+
+        if (size > 0 && mr_own_fd_is_there(&probe->error_output))
+            (void)!write(probe->error_output.fd, line, strlen(line));
+    }
+}
+
 static void *helper_main(void *argument)
 {
     struct mr_probe *probe = argument;
     uint64_t resolve_at_ns = 0, turn = 0;
+    bool is_warned = false;
 
     mr_thread_self.flags = MR_THREAD_OWN;
     (void)prctl(PR_SET_NAME, "millrace-names");
@@ -122,6 +143,9 @@ static void *helper_main(void *argument)
         scan(probe);
         tend_recorder(probe, turn++);
         mr_futex_wait(&probe->stop_wanted, 0, SCAN_NS);
+        if (!is_warned && !probe->source.is_forked)
+            warn_of_globs(probe);
+        is_warned = true;
     }
     return NULL;
 }

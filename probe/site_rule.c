@@ -152,14 +152,51 @@ bool mr_site_rule_matches(struct mr_site_rule *rule, const struct mr_symbols *sy
     return is_only && !is_except && size >= rule->min_size;
 }
 
-const char *mr_site_rule_unmatched(const struct mr_site_rule *rule)
+const char *mr_site_rule_unmatched(const struct mr_site_rule *rule, uint32_t *at)
 {
     const char *glob = rule->text;
 
     for (uint32_t i = 0; i < rule->only_count + rule->except_count; i++) {
-        if (!rule->is_hit[i])
+        if (i >= *at && !rule->is_hit[i]) {
+            *at = i + 1;
             return glob;
+        }
         glob += strlen(glob) + 1;
     }
     return NULL;
+}
+
+/* Blanks inside belong to names such as `operator new`. */
+static char *trim(char *item)
+{
+    char *end = item + strlen(item);
+
+    while (end > item && (end[-1] == ' ' || end[-1] == '\t'))
+        *--end = '\0';
+    return item + strspn(item, " \t");
+}
+
+enum mr_status mr_site_globs_parse(struct mr_site_globs *globs, const char *text,
+                                   struct mr_error *error)
+{
+    char *rest = globs->text, *item;
+    size_t size = strlen(text);
+
+    globs->count = 0;
+    if (size == 0)
+        return MR_OK;
+    if (size >= sizeof(globs->text))
+        return mr_error_set(error, MR_ELIMIT, "more than %zu bytes of globs",
+                            sizeof(globs->text) - 1);
+    memcpy(globs->text, text, size + 1);
+    while ((item = strsep(&rest, ",")) != NULL) {
+        item = trim(item);
+        if (item[0] == '\0')
+            return mr_error_set(error, MR_EUSAGE, "%.100s: an empty glob", text);
+        if (globs->count == MR_SITE_GLOBS_MAX)
+            return mr_error_set(error, MR_ELIMIT, "%.100s: more than %d globs", text,
+                                MR_SITE_GLOBS_MAX);
+        globs->items[globs->count++] = item;
+    }
+    return MR_OK;
 }

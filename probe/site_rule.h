@@ -13,8 +13,6 @@
 #include "probe/sites.h"
 #include "probe/symbols.h"
 
-#define MR_SITE_GLOBS_MAX 128
-
 struct mr_site_rule {
     bool is_on; /* what becomes of functions that match */
     uint64_t min_size;
@@ -34,7 +32,7 @@ bool mr_site_rule_has_globs(const struct mr_site_rule *rule);
 /* A function without a name (symbols may be NULL) has the name "". */
 bool mr_site_rule_matches(struct mr_site_rule *rule, const struct mr_symbols *symbols,
                           uint64_t address, uint64_t size);
-/* The first glob that never matched; NULL: all did. */
-const char *mr_site_rule_unmatched(const struct mr_site_rule *rule);
+/* The first glob at `*at` or behind it that never matched, and *at behind it; NULL: none. */
+const char *mr_site_rule_unmatched(const struct mr_site_rule *rule, uint32_t *at);
 
 #endif

@@ -183,8 +183,9 @@ static enum mr_status switch_modules(struct mr_site_rule *rule,
                                      struct mr_sites_result *result,
                                      struct mr_error *error)
 {
-    const char *unmatched;
     enum mr_status status = MR_OK;
+    const char *unmatched;
+    uint32_t at = 0;
 
     for (uint32_t i = 0; i < registry.count; i++)
         if (!registry.states[i]->is_ended &&
@@ -193,7 +194,7 @@ static enum mr_status switch_modules(struct mr_site_rule *rule,
                                   "%s: the system lets nobody write to "
                                   "code",
                                   registry.states[i]->module.path);
-    unmatched = mr_site_rule_unmatched(rule);
+    unmatched = mr_site_rule_unmatched(rule, &at);
     if (unmatched)
         (void)snprintf(result->unmatched, sizeof(result->unmatched), "%s", unmatched);
     return status;
@@ -244,20 +245,46 @@ void mr_sites_count(struct mr_sites_counts *counts)
     unlock();
 }
 
+/* All functions, or those that the environment names. */
+static void add_first_rules(const struct mr_config *config, enum mr_sites_mode mode)
+{
+    struct mr_site_filter filter = {0}, all = {0};
+
+    filter.only = config->only.items;
+    filter.only_count = config->only.count;
+    filter.except = config->except.items;
+    filter.except_count = config->except.count;
+    filter.min_size = config->min_size;
+    (void)add_rule(&all, false, NULL);
+    if (mode == MR_SITES_ON)
+        (void)add_rule(&filter, true, NULL);
+}
+
 void mr_sites_start(struct mr_probe *probe, enum mr_sites_mode mode)
 {
-    static const struct mr_site_filter all;
-
     lock();
     registry.mode = mode;
-    if (probe)
+    if (mode >= MR_SITES_OFF) {
         registry.windows = &probe->windows;
-    if (mode >= MR_SITES_OFF)
-        (void)add_rule(&all, mode == MR_SITES_ON, NULL);
+        add_first_rules(&probe->config, mode);
+    }
     for (uint32_t i = 0; i < registry.early_count; i++)
         take(&registry.early[i]);
     registry.early_count = 0;
     unlock();
+}
+
+bool mr_sites_unmatched(uint32_t *at, char *glob, size_t capacity)
+{
+    const char *found = NULL;
+
+    lock();
+    if (registry.rule_count > 0)
+        found = mr_site_rule_unmatched(&registry.rules[registry.rule_count - 1], at);
+    if (found)
+        (void)snprintf(glob, capacity, "%s", found);
+    unlock();
+    return found != NULL;
 }
 
 void mr_sites_before_fork(void)

@@ -32,6 +32,7 @@
 #include "base/error.h"
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 #define MR_SITES_MODULES_MAX 256
@@ -43,6 +44,22 @@ struct mr_site_filter {
     uint32_t only_count, except_count;
     uint64_t min_size; /* bytes of code; 0: any */
 };
+
+/* A list of globs with commas between them, as options have it, taken apart. */
+#define MR_SITE_GLOBS_MAX 128
+
+struct mr_site_globs {
+    uint32_t count;
+    const char *items[MR_SITE_GLOBS_MAX]; /* point into the next */
+    char text[MR_SITE_FILTER_TEXT];
+};
+
+/*
+ * Empty text: no globs. Blanks around a glob are left out. MR_EUSAGE: an empty glob;
+ * MR_ELIMIT: too many, or too long. `globs` stays where it is: it points into itself.
+ */
+enum mr_status mr_site_globs_parse(struct mr_site_globs *globs, const char *text,
+                                   struct mr_error *error);
 
 struct mr_sites_result {
     uint32_t modules;  /* with patchable sites */
@@ -100,7 +117,7 @@ enum mr_sites_mode {
     MR_SITES_LEAVE,   /* MILLRACE_DISABLED: code stays as it was linked */
     MR_SITES_NEUTRAL, /* never traced: sites become no-operations for good */
     MR_SITES_OFF,     /* traced; sites are off until they are switched */
-    MR_SITES_ON       /* traced; sites are on */
+    MR_SITES_ON       /* traced; sites are on, or those that MILLRACE_ONLY ... name */
 };
 
 struct mr_probe;
@@ -111,6 +128,12 @@ struct mr_probe;
  * that it is not traced.
  */
 MR_HIDDEN void mr_sites_start(struct mr_probe *probe, enum mr_sites_mode mode);
+
+/*
+ * The next glob of the last filter that no function's name matches so far; *at begins
+ * as 0. False: no more. For the line that warns, once the program's modules are there.
+ */
+MR_HIDDEN bool mr_sites_unmatched(uint32_t *at, char *glob, size_t capacity);
 
 /* fork(): no switch and no module is under way in the moment of the copy. */
 MR_HIDDEN void mr_sites_before_fork(void);
