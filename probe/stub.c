@@ -11,6 +11,9 @@
 #include <sys/mman.h>
 #include <sys/syscall.h>
 #include <unistd.h>
+#if defined(__x86_64__)
+#include <cpuid.h>
+#endif
 
 #define PAGE_BYTES UINT64_C(4096)
 #define HEAD_BYTES 64 /* the address of the common stub, and room to a cache line */
@@ -35,9 +38,20 @@ static_assert(offsetof(struct mr_hook_state, clock) == 0, "stub_x86_64.S");
 
 MR_HIDDEN uint32_t mr_stub_has_xsave;
 
+#if defined(__x86_64__)
+/* The system has turned xsave on: AVX registers are used only then. */
+static bool has_xsave(void)
+{
+    unsigned a, b, c = 0, d;
+
+    return __get_cpuid(1, &a, &b, &c, &d) && (c & bit_OSXSAVE);
+}
+#endif
+
 static uint64_t common_stub(void)
 {
 #if defined(__x86_64__)
+    mr_stub_has_xsave = has_xsave();
     return mr_probe->clock.mode == MR_CLOCK_MODE_COUNTER
                ? (uint64_t)(uintptr_t)mr_site_stub
                : (uint64_t)(uintptr_t)mr_site_stub_general;
