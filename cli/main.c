@@ -2,6 +2,7 @@
 /* The `millrace` command: a door to each room. */
 #include "base/compiler.h"
 #include "base/options.h"
+#include "bench/bench.h"
 #include "cli/attach.h"
 #include "cli/record.h"
 #include "cli/report.h"
@@ -28,6 +29,7 @@ static const struct room rooms[] = {
     {"worker", mr_worker_command,
      "take events, reduce them, send them to the next level"},
     {"master", mr_master_command, "keep the model, answer queries, serve the page"},
+    {"bench", mr_bench_command, "measure what tracing costs on this machine"},
 };
 
 static void print_help(FILE *out)

@@ -1,8 +1,9 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
 # Installs the Debian 12 packages that millrace needs. Does nothing, and needs no network, if all are there.
-#   scripts/install-deps.sh [run|test]     run: to build and to run ./demo.sh; test (default): also what ./test.sh and
-#                                          .ci/run need
+#   scripts/install-deps.sh [run|test|bench]     run: to build and to run ./demo.sh; test (default): also what ./test.sh
+#                                                and .ci/run need; bench: run, and the tracers that millrace bench
+#                                                measures beside ours
 source "$(dirname "$0")/common.sh"
 
 run_packages=(build-essential cmake ninja-build pkg-config libck-dev liburcu-dev libzstd-dev libmsgpack-dev
@@ -10,6 +11,7 @@ run_packages=(build-essential cmake ninja-build pkg-config libck-dev liburcu-dev
     haproxy node-typescript dpkg-dev tcl curl jq python3 scdoc)
 test_packages=(clang clang-14 clang-tidy-14 clang-format-14 libclang-rt-14-dev strace elfutils
     gcc-aarch64-linux-gnu g++-aarch64-linux-gnu libc6-dev-arm64-cross)
+bench_packages=(uftrace lttng-tools liblttng-ust1 clang libclang-rt-14-dev)
 
 is_installed() {
     [ "$(dpkg-query -W -f '${db:Status-Status}' "$1" 2>/dev/null)" = installed ]
@@ -35,7 +37,8 @@ as_root_apt() {
 case ${1:-test} in
 run) wanted=("${run_packages[@]}") ;;
 test) wanted=("${run_packages[@]}" "${test_packages[@]}") ;;
-*) fail "unknown group '$1': run or test" ;;
+bench) wanted=("${run_packages[@]}" "${bench_packages[@]}") ;;
+*) fail "unknown group '$1': run, test or bench" ;;
 esac
 
 command -v dpkg-query >/dev/null || fail "this is no Debian system; install by hand: ${wanted[*]}"

@@ -1,0 +1,508 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "bench/probe.h"
+
+#include "base/options.h"
+#include "bench/bench.h"
+#include "bench/interrupt.h"
+#include "bench/machine.h"
+#include "bench/names.h"
+
+#include <errno.h>
+#include <math.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#define EXIT_USAGE 2
+#define EXIT_INTERRUPTED 130
+#define QUICK_SLICES 5
+#define QUICK_SLICE_NS MR_MILLISECOND_NS
+#define SELF_CHECK_NS 100.0
+#define SELF_CHECK_SHARE 0.05
+#define THREADS_MAX 64
+#define THREAD_LIST_MAX 16
+#define SKIPPED_MAX ((size_t)1 << 20)
+#define NAMES_MAX 24
+
+static const struct mr_option_spec specs[] = {
+#define MR_OPTION(...) MR_OPTION_SPEC(struct mr_probe_options, __VA_ARGS__)
+#include "bench/probe_options.def"
+#undef MR_OPTION
+};
+
+static const struct mr_option_table table = {
+    .command = "millrace bench probe",
+    .summary =
+        "what a traced call costs on this machine, by each door, beside the floor, the "
+        "untraced program and other tracers",
+    .specs = specs,
+    .spec_count = MR_ARRAY_COUNT(specs)};
+
+/* What was chosen. Variants: a bit for each of mr_variants. */
+struct choice {
+    uint32_t variants, workloads, sinks, clocks;
+    uint32_t threads[THREAD_LIST_MAX];
+    size_t thread_count;
+};
+
+static int say(int exit_status, const char *text)
+{
+    (void)fprintf(stderr, "%s: %s\n", table.command, text);
+    return exit_status;
+}
+
+void mr_probe_skip(struct mr_probe_bench *bench, const char *format, ...)
+{
+    char line[400];
+    va_list arguments;
+
+    va_start(arguments, format);
+    (void)vsnprintf(line, sizeof(line), format, arguments);
+    va_end(arguments);
+    (void)fprintf(stderr, "%s: left out: %s\n", table.command, line);
+    (void)mr_buffer_append_format(&bench->skipped, "  %s\n", line);
+}
+
+/* Chooses among the variants of a kind by their names. */
+static enum mr_status choose_variants(const char *option, const char *text,
+                                      enum mr_variant_kind kind, uint32_t *variants,
+                                      struct mr_error *error)
+{
+    const char *names[NAMES_MAX] = {NULL};
+    size_t at[NAMES_MAX], count = 0;
+    uint32_t mask;
+    enum mr_status status;
+
+    for (size_t i = 0; i < mr_variant_count; i++)
+        if (mr_variants[i].kind == kind) {
+            names[count] = mr_variants[i].name;
+            at[count++] = i;
+        }
+    status = mr_names_choose(option, text, names, count, &mask, error);
+    for (size_t i = 0; i < count && status == MR_OK; i++)
+        if (mask >> i & 1)
+            *variants |= UINT32_C(1) << at[i];
+    return status;
+}
+
+static enum mr_status choose_clocks(const char *text, uint32_t *mask,
+                                    struct mr_error *error)
+{
+    const char *names[NAMES_MAX] = {NULL};
+
+    for (size_t i = 0; i < mr_probe_clock_count; i++)
+        names[i] = mr_probe_clocks[i].name;
+    return mr_names_choose("--clock", text, names, mr_probe_clock_count, mask, error);
+}
+
+static enum mr_status choose(struct mr_probe_options *options, struct choice *choice,
+                             struct mr_error *error)
+{
+    bool is_quick = options->quick;
+    const char *workloads = options->workloads, *sinks = options->sinks;
+    enum mr_status status;
+
+    *choice = (struct choice){0};
+    if (is_quick && strcmp(workloads, "all") == 0)
+        workloads = "tiny,rec10,body";
+    if (is_quick && strcmp(sinks, "all") == 0)
+        sinks = "off,tcp";
+    status = choose_variants("--door", options->doors, MR_VARIANT_DOOR, &choice->variants,
+                             error);
+    if (status == MR_OK)
+        status = choose_variants("--rival", options->rivals, MR_VARIANT_RIVAL,
+                                 &choice->variants, error);
+    if (status == MR_OK)
+        status = mr_names_choose("--workload", workloads, mr_workload_names,
+                                 MR_WORKLOAD_COUNT, &choice->workloads, error);
+    if (status == MR_OK)
+        status = mr_names_choose("--sink", sinks, mr_sink_names, MR_SINK_COUNT,
+                                 &choice->sinks, error);
+    if (status == MR_OK)
+        status = choose_clocks(options->clocks, &choice->clocks, error);
+    if (status == MR_OK)
+        status = mr_names_numbers("--threads", is_quick ? "1" : options->threads,
+                                  THREADS_MAX, choice->threads, THREAD_LIST_MAX,
+                                  &choice->thread_count, error);
+    if (status == MR_OK && choice->workloads == 0)
+        status = mr_error_set(error, MR_EUSAGE, "--workload: choose at least one");
+    if (is_quick && options->slices > QUICK_SLICES)
+        options->slices = QUICK_SLICES;
+    if (is_quick && options->slice_ns > QUICK_SLICE_NS)
+        options->slice_ns = QUICK_SLICE_NS;
+    return status;
+}
+
+static enum mr_status name_case(struct mr_probe_case *which)
+{
+    const struct mr_variant *variant = which->variant;
+    const char *clock = which->clock ? which->clock->name : "none";
+    char threads[16] = "";
+
+    if (variant->kind == MR_VARIANT_RIVAL)
+        clock = variant->clock;
+    if (which->threads > 1)
+        (void)snprintf(threads, sizeof(threads), "-t%u", (unsigned)which->threads);
+    (void)snprintf(which->name, sizeof(which->name), "%s/%s/%s%s/%s",
+                   which->added_ns > 0 ? "self-check" : variant->name, clock,
+                   mr_workload_names[which->workload], threads,
+                   variant->kind == MR_VARIANT_RIVAL ? variant->sink
+                                                     : mr_sink_names[which->sink]);
+    return MR_OK;
+}
+
+static enum mr_status add_case(struct mr_probe_bench *bench,
+                               const struct mr_probe_case *which)
+{
+    struct mr_probe_case *added = &bench->cases[bench->case_count];
+
+    if (bench->case_count == MR_PROBE_CASES_MAX)
+        return MR_ELIMIT;
+    *added = *which;
+    for (int i = 0; i < MR_MEASURE_COUNT; i++) {
+        added->values[i] = malloc(bench->options.loops * sizeof(double));
+        if (!added->values[i])
+            return MR_ENOMEM; /* freed with the bench */
+        for (uint64_t loop = 0; loop < bench->options.loops; loop++)
+            added->values[i][loop] = (double)NAN;
+    }
+    bench->case_count++;
+    return name_case(added);
+}
+
+/* A door: off once, on with each sink and clock. Threads beyond one only where events go. */
+static enum mr_status add_door(struct mr_probe_bench *bench, const struct choice *choice,
+                               struct mr_probe_case which)
+{
+    enum mr_status status = MR_OK;
+
+    which.clock = &mr_probe_clocks[0];
+    if (choice->sinks & UINT32_C(1) << MR_SINK_OFF && which.threads == 1)
+        status = add_case(bench, &which);
+    for (int sink = MR_SINK_TCP; sink < MR_SINK_COUNT; sink++)
+        for (size_t i = 0; i < mr_probe_clock_count && status == MR_OK; i++) {
+            which.sink = (enum mr_sink)sink;
+            which.clock = &mr_probe_clocks[i];
+            if (choice->sinks >> sink & 1 && choice->clocks >> i & 1 &&
+                (which.threads == 1 || sink == MR_SINK_TCP))
+                status = add_case(bench, &which);
+        }
+    return status;
+}
+
+static bool is_wanted(const struct mr_probe_bench *bench, const struct choice *choice,
+                      size_t variant, enum mr_workload workload, uint32_t threads)
+{
+    const struct mr_variant *which = &mr_variants[variant];
+    bool is_chosen = choice->variants >> variant & 1;
+
+    switch (which->kind) {
+    case MR_VARIANT_PLAIN:
+        return true;
+    case MR_VARIANT_NOPS:
+        return MR_WORKLOAD_SMALL(workload) && threads == 1 &&
+               choice->sinks & UINT32_C(1) << MR_SINK_OFF && choice->variants != 0;
+    case MR_VARIANT_DOOR:
+        return is_chosen && !(which->spans_only && !MR_WORKLOAD_SMALL(workload));
+    case MR_VARIANT_RIVAL:
+        return is_chosen && threads == 1 && workload != MR_WORKLOAD_START &&
+               (!bench->options.quick || workload == MR_WORKLOAD_TINY);
+    }
+    return false;
+}
+
+/* Builds what is wanted of a variant and adds its cases; what cannot be built is left out. */
+static enum mr_status add_variant(struct mr_probe_bench *bench,
+                                  const struct choice *choice, size_t variant,
+                                  enum mr_workload workload, size_t thread_count)
+{
+    struct mr_probe_case which = {.variant = &mr_variants[variant], .workload = workload};
+    struct mr_error error = MR_ERROR_NONE;
+    enum mr_status status = mr_probe_build(bench, which.variant, workload, &error);
+
+    if (status == MR_END)
+        return MR_END;
+    if (status != MR_OK) {
+        mr_probe_skip(bench, "%s/%s: %s", which.variant->name,
+                      mr_workload_names[workload], error.text);
+        return MR_OK;
+    }
+    for (size_t i = 0; i < thread_count && status == MR_OK; i++) {
+        which.threads = choice->threads[i];
+        if (!is_wanted(bench, choice, variant, workload, which.threads))
+            continue;
+        status = which.variant->kind == MR_VARIANT_DOOR ? add_door(bench, choice, which)
+                                                        : add_case(bench, &which);
+    }
+    return status;
+}
+
+static bool has_tool(const struct mr_probe_bench *bench, const struct mr_variant *variant)
+{
+    struct mr_words line = {0};
+    enum mr_status status = MR_OK;
+
+    if (!variant->tool)
+        return true;
+    mr_words_add(&line, "%s", variant->tool);
+    mr_words_add(&line, "--version");
+    status = mr_build_run(&bench->build, &line, MR_PROBE_TOOL_NS, NULL);
+    mr_words_fini(&line);
+    return status == MR_OK;
+}
+
+/* A door or rival that is not here at all is told once, not for each workload. */
+static void leave_out_absent(struct mr_probe_bench *bench, struct choice *choice)
+{
+    for (size_t i = 0; i < mr_variant_count; i++) {
+        const struct mr_variant *variant = &mr_variants[i];
+        struct mr_words flags = {0};
+
+        if (!(choice->variants >> i & 1))
+            continue;
+        if (!has_tool(bench, variant)) {
+            mr_probe_skip(
+                bench, "%s: not installed here (Debian: scripts/install-deps.sh bench)",
+                variant->name);
+            choice->variants &= ~(UINT32_C(1) << i);
+        } else if (variant->package &&
+                   mr_build_flags(&bench->build, variant->package, "--cflags", &flags,
+                                  NULL) != MR_OK) {
+            mr_probe_skip(bench, "%s: pkg-config knows no %s", variant->name,
+                          variant->package);
+            choice->variants &= ~(UINT32_C(1) << i);
+        }
+        mr_words_fini(&flags);
+    }
+}
+
+static enum mr_status add_all(struct mr_probe_bench *bench, const struct choice *choice)
+{
+    enum mr_status status = MR_OK;
+
+    for (int workload = 0; workload < MR_WORKLOAD_COUNT; workload++) {
+        /* More threads than one only for tiny. */
+        size_t threads = workload == MR_WORKLOAD_TINY ? choice->thread_count : 1;
+
+        if (!(choice->workloads >> workload & 1))
+            continue;
+        for (size_t i = 0; i < mr_variant_count && status == MR_OK; i++)
+            if (is_wanted(bench, choice, i, (enum mr_workload)workload,
+                          choice->threads[0]))
+                status =
+                    add_variant(bench, choice, i, (enum mr_workload)workload, threads);
+    }
+    return status;
+}
+
+static enum mr_status add_self_check(struct mr_probe_bench *bench)
+{
+    struct mr_probe_case which = {.variant = &mr_variants[0], .threads = 1};
+    struct mr_error error = MR_ERROR_NONE;
+    enum mr_status status = mr_probe_build(bench, which.variant, which.workload, &error);
+
+    if (status != MR_OK && status != MR_END)
+        (void)say(0, error.text);
+    if (status == MR_OK)
+        status = add_case(bench, &which);
+    which.added_ns = SELF_CHECK_NS;
+    return status == MR_OK ? add_case(bench, &which) : status;
+}
+
+/* Only in the self-check: was it measured? */
+static int judge_self_check(const struct mr_probe_bench *bench)
+{
+    const struct mr_result *added = mr_results_find(
+        &bench->results, "self-check/none/tiny/off", "added_ns_per_call", NULL);
+    bool is_near = added && fabs(added->value.median - SELF_CHECK_NS) <=
+                                SELF_CHECK_NS * SELF_CHECK_SHARE;
+
+    if (!added)
+        return say(EXIT_FAILURE, "nothing was measured");
+    (void)fprintf(
+        stderr,
+        "%s: %.0f ns added to each call are measured as %.2f ns (%.2f .. %.2f): "
+        "%s within %.0f %%\n",
+        table.command, SELF_CHECK_NS, added->value.median, added->value.low,
+        added->value.high, is_near ? "is" : "NOT", 100 * SELF_CHECK_SHARE);
+    return is_near ? EXIT_SUCCESS : EXIT_FAILURE;
+}
+
+/* SQLite's sources: as told, or where a build tree keeps them. */
+static void find_sqlite(struct mr_probe_bench *bench)
+{
+    char exe[PATH_MAX], path[PATH_MAX + 64];
+    ssize_t size = readlink("/proc/self/exe", exe, sizeof(exe) - 1);
+
+    exe[size > 0 ? size : 0] = '\0';
+    if (*bench->options.sqlite)
+        (void)snprintf(path, sizeof(path), "%s", bench->options.sqlite);
+    else if (strrchr(exe, '/'))
+        (void)snprintf(path, sizeof(path), "%.*s/../../cache/sqlite3/amalgamation",
+                       (int)(strrchr(exe, '/') - exe), exe);
+    if (!realpath(path, bench->sqlite))
+        bench->sqlite[0] = '\0';
+    (void)snprintf(path, sizeof(path), "%s/sqlite3.c", bench->sqlite);
+    if (access(path, R_OK) != 0)
+        bench->sqlite[0] = '\0';
+}
+
+static enum mr_status make_scratch(struct mr_probe_bench *bench, struct mr_error *error)
+{
+    char path[PATH_MAX];
+    enum mr_status status;
+
+    (void)snprintf(path, sizeof(path), "%.*s/scratch.%ld", PATH_MAX - 64,
+                   bench->options.out, (long)getpid());
+    status = mr_folder_make(path, error);
+    if (status == MR_OK && !realpath(path, bench->rival_folder))
+        status = mr_error_set(error, MR_EIO, "%.100s: no usable path", path);
+    return status;
+}
+
+/* Every run as it was measured, for who doubts what was made of it. */
+static enum mr_status open_samples(struct mr_probe_bench *bench, struct mr_error *error)
+{
+    char path[PATH_MAX];
+
+    (void)snprintf(path, sizeof(path), "%.*s/samples.jsonl", PATH_MAX - 64,
+                   bench->options.out);
+    bench->samples = fopen(path, "we");
+    if (!bench->samples)
+        return mr_error_set_errno(error, MR_EIO, errno, "cannot write %.100s", path);
+    return MR_OK;
+}
+
+static enum mr_status prepare(struct mr_probe_bench *bench, struct mr_error *error)
+{
+    char path[PATH_MAX];
+    uint32_t cpus = mr_machine_cpus();
+    enum mr_status status;
+
+    mr_buffer_init(&bench->skipped, SKIPPED_MAX);
+    bench->cpu = cpus > 1 ? (int)cpus - 1 : -1;
+    find_sqlite(bench);
+    (void)snprintf(path, sizeof(path), "%.*s/programs", PATH_MAX - 64,
+                   bench->options.out);
+    status = mr_build_init(&bench->build, path, error);
+    if (status == MR_OK)
+        status = make_scratch(bench, error);
+    return status == MR_OK ? open_samples(bench, error) : status;
+}
+
+static bool uses(const struct mr_probe_bench *bench, enum mr_sink sink)
+{
+    for (size_t i = 0; i < bench->case_count; i++)
+        if (bench->cases[i].sink == sink)
+            return true;
+    return false;
+}
+
+static enum mr_status start_servers(struct mr_probe_bench *bench, struct mr_error *error)
+{
+    char path[PATH_MAX];
+    enum mr_status status = MR_OK;
+
+    if (uses(bench, MR_SINK_TCP))
+        status = mr_receiver_start(&bench->receiver, error);
+    if (status != MR_OK || !uses(bench, MR_SINK_WORKER))
+        return status;
+    (void)snprintf(path, sizeof(path), "%.*s.chain", PATH_MAX - 16, bench->rival_folder);
+    status = mr_folder_make(path, error);
+    return status == MR_OK ? mr_server_start(&bench->server, path, error) : status;
+}
+
+static void finish(struct mr_probe_bench *bench)
+{
+    char path[PATH_MAX];
+
+    mr_server_stop(&bench->server);
+    mr_receiver_stop(&bench->receiver);
+    mr_rivals_stop(bench);
+    if (*bench->rival_folder) {
+        (void)snprintf(path, sizeof(path), "%.*s.chain", PATH_MAX - 16,
+                       bench->rival_folder);
+        mr_folder_remove(path);
+        mr_folder_remove(bench->rival_folder);
+    }
+    for (size_t i = 0; i < bench->case_count; i++)
+        for (int j = 0; j < MR_MEASURE_COUNT; j++)
+            free(bench->cases[i].values[j]);
+    if (bench->samples)
+        (void)fclose(bench->samples);
+    mr_results_fini(&bench->results);
+    mr_buffer_fini(&bench->skipped);
+    mr_build_fini(&bench->build);
+    free(bench);
+}
+
+static int measure(struct mr_probe_bench *bench, struct mr_error *error)
+{
+    enum mr_status status = start_servers(bench, error);
+    int exit_status = EXIT_SUCCESS;
+
+    if (status != MR_OK)
+        return say(EXIT_FAILURE, error->text);
+    bench->rounds = (struct mr_rounds){.loops = (uint32_t)bench->options.loops,
+                                       .case_count = bench->case_count,
+                                       .measure = mr_probe_measure,
+                                       .context = bench,
+                                       .progress = table.command};
+    mr_rounds_run(&bench->rounds);
+    status = mr_probe_results(bench);
+    if (status == MR_OK)
+        status = mr_probe_write(bench, error);
+    if (status != MR_OK)
+        return say(EXIT_FAILURE,
+                   error->status == MR_OK ? mr_status_text(status) : error->text);
+    if (bench->rounds.kept == 0 && !bench->rounds.is_partial)
+        return say(EXIT_FAILURE, "the hypervisor took more than 1 % of every loop");
+    if (bench->options.self_check)
+        exit_status = judge_self_check(bench);
+    return bench->rounds.is_partial ? EXIT_INTERRUPTED : exit_status;
+}
+
+static int run(struct mr_probe_bench *bench, struct choice *choice)
+{
+    struct mr_error error = MR_ERROR_NONE;
+    enum mr_status status = prepare(bench, &error);
+
+    if (status == MR_OK && bench->options.self_check) {
+        status = add_self_check(bench);
+    } else if (status == MR_OK) {
+        leave_out_absent(bench, choice);
+        status = add_all(bench, choice);
+    }
+    if (status == MR_END || mr_interrupt_seen())
+        return say(EXIT_INTERRUPTED, "interrupted before anything was measured");
+    if (status != MR_OK)
+        return say(EXIT_FAILURE,
+                   error.status == MR_OK ? mr_status_text(status) : error.text);
+    if (bench->case_count == 0)
+        return say(EXIT_FAILURE, "nothing is left to measure");
+    return measure(bench, &error);
+}
+
+int mr_bench_probe_command(int argc, char **argv)
+{
+    struct mr_probe_bench *bench = calloc(1, sizeof(*bench));
+    struct mr_error error = MR_ERROR_NONE;
+    struct choice choice;
+    int first = 0, exit_status;
+
+    if (!bench)
+        return say(EXIT_FAILURE, mr_status_text(MR_ENOMEM));
+    exit_status = mr_options_start(&table, &bench->options, argc, argv, &first);
+    if (exit_status < 0 && choose(&bench->options, &choice, &error) != MR_OK)
+        exit_status = say(EXIT_USAGE, error.text);
+    if (exit_status >= 0) {
+        free(bench);
+        return exit_status;
+    }
+    mr_interrupt_catch();
+    exit_status = run(bench, &choice);
+    finish(bench);
+    return exit_status;
+}

@@ -1,0 +1,257 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* One run of one case: a program started, its lines read, what it sent or stored counted. */
+#include "bench/probe.h"
+
+#include "bench/stats.h"
+
+#include <inttypes.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define SLICES_MAX 1000
+#define SMALL_NS (120 * MR_SECOND_NS)
+#define SQLITE_NS (600 * MR_SECOND_NS)
+
+struct run {
+    struct mr_probe_bench *bench;
+    struct mr_probe_case *which;
+    struct mr_words argv, env;
+    struct mr_command command;
+    double values[MR_MEASURE_COUNT];
+    double calls; /* made; NAN: not told */
+    bool has_lost;
+    double lost, events, bytes;
+};
+
+static void make_environment(struct run *run)
+{
+    static const char *const policies[] = {"block", "drop"};
+    const struct mr_probe_bench *bench = run->bench;
+    const struct mr_probe_case *which = run->which;
+
+    if (which->variant->kind != MR_VARIANT_DOOR || which->sink == MR_SINK_OFF)
+        return;
+    mr_words_add(&run->env, "MILLRACE_ENDPOINT=%s",
+                 which->sink == MR_SINK_TCP ? bench->receiver.endpoint
+                                            : bench->server.endpoint);
+    mr_words_add(&run->env, "MILLRACE_POLICY=%s", policies[bench->options.policy]);
+    mr_words_add(&run->env, "MILLRACE_BLOCK_TIMEOUT=20s");
+    mr_words_add(&run->env, "MILLRACE_EXIT_TIMEOUT=60s");
+    if (which->clock->env)
+        mr_words_add(&run->env, "%s", which->clock->env);
+}
+
+static void make_arguments(struct run *run)
+{
+    const struct mr_probe_options *options = &run->bench->options;
+    const struct mr_probe_case *which = run->which;
+    char path[PATH_MAX];
+
+    mr_words_add(&run->argv, "%s",
+                 mr_probe_program(run->bench, which->variant, which->workload, path));
+    if (MR_WORKLOAD_SMALL(which->workload)) {
+        mr_words_add(&run->argv, "%s", mr_workload_names[which->workload]);
+        mr_words_add(&run->argv, "%" PRIu32, which->threads);
+        mr_words_add(&run->argv, "%" PRIu64, options->slices);
+        mr_words_add(&run->argv, "%" PRIu64, options->slice_ns / 1000);
+        mr_words_add(&run->argv, "%d", which->threads == 1 ? run->bench->cpu : -1);
+        mr_words_add(&run->argv, "%g", which->added_ns);
+    } else if (which->workload == MR_WORKLOAD_SQLITE) {
+        mr_words_add(&run->argv, "--size");
+        mr_words_add(&run->argv, "%" PRIu64, options->sqlite_size);
+    }
+}
+
+/* Medians over the slices: one disturbed slice does not count. */
+static void read_slices(struct run *run, const char *text)
+{
+    double floors[SLICES_MAX], works[SLICES_MAX];
+    size_t count = 0;
+
+    while ((text = strstr(text, "slice ")) != NULL && count < SLICES_MAX) {
+        if (sscanf(text, "slice %lf %lf", &floors[count], &works[count]) == 2)
+            count++;
+        text += strlen("slice ");
+    }
+    if (count == 0)
+        return;
+    mr_stats_sort(floors, count);
+    mr_stats_sort(works, count);
+    run->values[MR_MEASURE_FLOOR] = mr_stats_quantile(floors, count, 0.5);
+    run->values[MR_MEASURE_NS] = mr_stats_quantile(works, count, 0.5);
+}
+
+static void read_batches(struct run *run, const char *text)
+{
+    double *v = run->values;
+
+    if ((text = strstr(text, "batch ")) == NULL)
+        return;
+    if (sscanf(text, "batch %*f %lf %lf %lf %lf %lf %lf %lf", &v[MR_MEASURE_TIMER],
+               &v[MR_MEASURE_P50], &v[MR_MEASURE_P90], &v[MR_MEASURE_P99],
+               &v[MR_MEASURE_P999], &v[MR_MEASURE_P9999], &v[MR_MEASURE_MAX]) != 7)
+        for (int i = MR_MEASURE_TIMER; i <= MR_MEASURE_MAX; i++)
+            v[i] = (double)NAN;
+}
+
+static void read_counts(struct run *run, const char *text)
+{
+    const char *calls = strstr(text, "calls "), *probe = strstr(text, "probe ");
+
+    if (calls)
+        run->calls = strtod(calls + strlen("calls "), NULL);
+    if (probe && sscanf(probe, "probe %lf %*f %lf", &run->events, &run->lost) == 2)
+        run->has_lost = true;
+}
+
+static void read_start(struct run *run, const char *text)
+{
+    unsigned long long main_ns;
+    double kib;
+
+    if ((text = strstr(text, "start ")) == NULL ||
+        sscanf(text, "start %llu %lf", &main_ns, &kib) != 2)
+        return;
+    run->values[MR_MEASURE_START_MS] = (double)(main_ns - run->command.started_ns) / 1e6;
+    if (kib > 0)
+        run->values[MR_MEASURE_PRIVATE_KIB] = kib;
+}
+
+static void read_output(struct run *run)
+{
+    const char *text = mr_command_text(&run->command.output);
+
+    if (MR_WORKLOAD_SMALL(run->which->workload)) {
+        read_slices(run, text);
+        read_batches(run, text);
+        read_counts(run, text);
+    } else if (run->which->workload == MR_WORKLOAD_START) {
+        read_start(run, text);
+    } else {
+        run->values[MR_MEASURE_SECONDS] = (double)run->command.wall_ns / 1e9;
+        run->values[MR_MEASURE_CPU] = (double)run->command.cpu_ns / 1e9;
+    }
+}
+
+/* What the receiver got beside what the probe says; nobody else sends to it meanwhile. */
+static void count_received(struct run *run, uint64_t events_before, uint64_t bytes_before)
+{
+    const struct mr_receiver *receiver = &run->bench->receiver;
+
+    if (run->which->variant->kind != MR_VARIANT_DOOR || run->which->sink != MR_SINK_TCP)
+        return;
+    mr_receiver_settle(receiver);
+    run->events = (double)(mr_load_relaxed(&receiver->totals->events) - events_before);
+    run->bytes = (double)(mr_load_relaxed(&receiver->totals->bytes) - bytes_before);
+}
+
+/* A rival that counts what it recorded; or, negative, what it did not. */
+static void count_rival(struct run *run)
+{
+    double events = (double)NAN;
+
+    if (run->which->variant->end)
+        run->which->variant->end(run->bench, &events, &run->bytes);
+    if (isnan(events))
+        return;
+    if (events <= 0) {
+        run->has_lost = true;
+        run->lost = -events;
+        if (!isnan(run->calls))
+            run->events = 2 * run->calls - run->lost;
+    } else {
+        run->events = events;
+        run->has_lost = !isnan(run->calls);
+        run->lost =
+            run->has_lost && 2 * run->calls > events ? 2 * run->calls - events : 0;
+    }
+}
+
+static enum mr_status perform(struct run *run, struct mr_error *error)
+{
+    const struct mr_variant *variant = run->which->variant;
+    const struct mr_receiver_totals *totals = run->bench->receiver.totals;
+    uint64_t events = totals ? mr_load_relaxed(&totals->events) : 0;
+    uint64_t bytes = totals ? mr_load_relaxed(&totals->bytes) : 0;
+    enum mr_status status = MR_OK;
+
+    make_environment(run);
+    if (variant->begin)
+        status = variant->begin(run->bench, &run->argv, &run->env, error);
+    make_arguments(run);
+    run->command = (struct mr_command){
+        .argv = &run->argv,
+        .env = &run->env,
+        .directory = run->bench->rival_folder,
+        .timeout_ns = run->which->workload == MR_WORKLOAD_SQLITE ? SQLITE_NS : SMALL_NS};
+    if (status == MR_OK) {
+        status = mr_command_run(&run->command, error);
+        if (status == MR_OK)
+            read_output(run);
+        mr_command_fini(&run->command);
+    }
+    count_received(run, events, bytes);
+    count_rival(run);
+    if (run->events > 0 && !isnan(run->bytes))
+        run->values[MR_MEASURE_BYTES] = run->bytes / run->events;
+    return status;
+}
+
+/* A line of samples.jsonl, at once: Ctrl-C or a crash leave what was measured. */
+static void write_sample(const struct run *run, uint32_t loop)
+{
+    static const char *const names[MR_MEASURE_COUNT] = {
+        "floor_ns", "ns",          "timer_ns", "p50",        "p90",
+        "p99",      "p99.9",       "p99.99",   "max_ns",     "bytes_per_event",
+        "seconds",  "cpu_seconds", "start_ms", "private_kib"};
+    FILE *file = run->bench->samples;
+
+    (void)fprintf(file, "{\"case\":\"%s\",\"loop\":%" PRIu32, run->which->name, loop);
+    for (int i = 0; i < MR_MEASURE_COUNT; i++)
+        if (!isnan(run->values[i]))
+            (void)fprintf(file, ",\"%s\":%.9g", names[i], run->values[i]);
+    if (run->has_lost)
+        (void)fprintf(file, ",\"lost\":%.0f", run->lost);
+    (void)fputs("}\n", file);
+    (void)fflush(file);
+}
+
+static void keep(struct run *run, uint32_t loop)
+{
+    struct mr_probe_case *which = run->which;
+
+    for (int i = 0; i < MR_MEASURE_COUNT; i++)
+        which->values[i][loop] = run->values[i];
+    write_sample(run, loop);
+    which->has_lost |= run->has_lost;
+    which->lost += run->has_lost ? (uint64_t)run->lost : 0;
+    which->events += run->events > 0 ? (uint64_t)run->events : 0;
+}
+
+enum mr_status mr_probe_measure(void *context, size_t index, uint32_t loop)
+{
+    struct mr_probe_bench *bench = context;
+    struct run run = {.bench = bench,
+                      .which = &bench->cases[index],
+                      .calls = (double)NAN,
+                      .bytes = (double)NAN};
+    struct mr_error error = MR_ERROR_NONE;
+    enum mr_status status = MR_OK;
+
+    for (int i = 0; i < MR_MEASURE_COUNT; i++)
+        run.values[i] = (double)NAN;
+    if (!run.which->has_failed)
+        status = perform(&run, &error);
+    if (status != MR_OK && status != MR_END) {
+        run.which->has_failed = true;
+        (void)snprintf(run.which->failure, sizeof(run.which->failure), "%s", error.text);
+        mr_probe_skip(bench, "%s: %s", run.which->name, error.text);
+    }
+    if (status == MR_OK)
+        keep(&run, loop);
+    mr_words_fini(&run.argv);
+    mr_words_fini(&run.env);
+    return status == MR_END ? MR_END : MR_OK;
+}

@@ -1,0 +1,44 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Where measured programs send their events: a process of our own that takes every frame
+ * as a worker does (checks it, counts, acknowledges) and forgets it. What came is counted
+ * in memory that both processes share.
+ *
+ *     status = mr_receiver_start(&receiver, &error);
+ *     setenv("MILLRACE_ENDPOINT", receiver.endpoint, 1);  ... run a program ...
+ *     mr_receiver_settle(&receiver);                      // its connection has ended
+ *     events = mr_load_relaxed(&receiver.totals->events);
+ *     mr_receiver_stop(&receiver);
+ *
+ * The receiver's process lives in a process group of its own and dies with its parent.
+ */
+#ifndef MR_BENCH_RECEIVER_H
+#define MR_BENCH_RECEIVER_H
+
+#include "base/atomics.h"
+#include "base/error.h"
+
+#include <stdint.h>
+#include <sys/types.h>
+
+/* Since the start; written by the receiver alone. */
+struct mr_receiver_totals {
+    _Atomic uint64_t opened, closed; /* connections */
+    _Atomic uint64_t bytes;          /* read from sockets */
+    _Atomic uint64_t events;         /* as chunks tell them, lost ones included */
+    _Atomic uint64_t faults;         /* frames that break the format */
+};
+
+struct mr_receiver {
+    pid_t pid;
+    char endpoint[64];
+    struct mr_receiver_totals *totals;
+};
+
+enum mr_status mr_receiver_start(struct mr_receiver *receiver, struct mr_error *error);
+/* Waits until no connection is open, at most 5 s. */
+void mr_receiver_settle(const struct mr_receiver *receiver);
+/* Allowed on one that is all zero. */
+void mr_receiver_stop(struct mr_receiver *receiver);
+
+#endif
