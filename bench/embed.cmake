@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # Makes a C file with the text of other files, for a command that must not depend on where it was built:
 #   cmake -DOUT=sources.c -DROOT=... -DFILES=a.c;b/c.h -P embed.cmake
-# Files are named by the path under which the command writes them: folder/programs/x.c is x.c, others as they are.
+# Files are named by their paths below ROOT.
 set(text "/* SPDX-License-Identifier: Apache-2.0 */\n#include \"bench/sources.h\"\n\n")
 set(list "")
 set(index 0)
@@ -10,9 +10,8 @@ foreach(file ${FILES})
   string(REGEX REPLACE "([0-9a-f][0-9a-f])" "0x\\1," bytes "${hex}")
   string(REGEX REPLACE "(................................................................................)"
     "\\1\n" bytes "${bytes}")
-  string(REGEX REPLACE "^bench/programs/" "" name ${file})
   string(APPEND text "static const uint8_t source_${index}[] = {${bytes}0};\n")
-  string(APPEND list "    {\"${name}\", source_${index}, sizeof(source_${index}) - 1},\n")
+  string(APPEND list "    {\"${file}\", source_${index}, sizeof(source_${index}) - 1},\n")
   math(EXPR index "${index} + 1")
 endforeach()
 string(APPEND text "\nconst struct mr_source_file mr_source_files[] = {\n${list}};\n")

@@ -25,6 +25,7 @@ static enum mr_status traced_flags(const struct mr_probe_bench *bench,
                                    const struct mr_variant *variant,
                                    struct mr_words *words, struct mr_error *error)
 {
+    mr_words_split(words, "-Isource");
     mr_words_split(words, variant->cflags);
     if (!variant->package)
         return MR_OK;
@@ -85,7 +86,8 @@ static enum mr_status compile_subject(const struct mr_probe_bench *bench,
     }
     (void)snprintf(object, sizeof(object), "subject.%s.o", variant->name);
     if (status == MR_OK)
-        status = compile(bench, variant, "subject.c", object, &flags, objects, error);
+        status = compile(bench, variant, "bench/programs/subject.c", object, &flags,
+                         objects, error);
     mr_words_fini(&flags);
     return status;
 }
@@ -102,7 +104,7 @@ static enum mr_status compile_nops(struct mr_probe_bench *bench,
     mr_words_split(&line, bench->build.compiler);
     mr_words_split(&line, "-O2");
     mr_words_add_all(&line, flags);
-    mr_words_split(&line, "-S source/workload.c -o workload.patchable.s");
+    mr_words_split(&line, "-S source/bench/programs/workload.c -o workload.patchable.s");
     status = mr_build_run(&bench->build, &line, MR_PROBE_TOOL_NS, error);
     if (status == MR_OK)
         status =
@@ -128,7 +130,8 @@ static enum mr_status build_small(struct mr_probe_bench *bench,
     if (status == MR_OK && variant->kind == MR_VARIANT_NOPS)
         status = compile_nops(bench, variant, &flags, objects, error);
     else if (status == MR_OK)
-        status = compile(bench, variant, "workload.c", object, &flags, objects, error);
+        status = compile(bench, variant, "bench/programs/workload.c", object, &flags,
+                         objects, error);
     mr_words_fini(&flags);
     return status;
 }
@@ -199,7 +202,8 @@ static enum mr_status build_start(struct mr_probe_bench *bench,
     mr_words_split(&flags, "-std=c17 -D_GNU_SOURCE");
     (void)snprintf(object, sizeof(object), "start.%s.o", variant->name);
     if (status == MR_OK)
-        status = compile(bench, variant, "start.c", object, &flags, objects, error);
+        status = compile(bench, variant, "bench/programs/start.c", object, &flags,
+                         objects, error);
     mr_words_fini(&flags);
     return status;
 }

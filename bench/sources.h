@@ -10,7 +10,7 @@
 #include <stdint.h>
 
 struct mr_source_file {
-    const char *name; /* "workload.c", "base/compiler.h" */
+    const char *name; /* "bench/programs/workload.c" */
     const uint8_t *data;
     size_t size;
 };

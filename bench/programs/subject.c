@@ -16,7 +16,7 @@
  *     probe WRITTEN ACKED LOST             events, where a probe is recording
  */
 #include "base/compiler.h"
-#include "workload.h"
+#include "bench/programs/workload.h"
 
 #include <pthread.h>
 #include <sched.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* WORKLOAD_SPANS: spans are written by hand (door manual), else the compiler's flags decide. */
-#include "workload.h"
+#include "bench/programs/workload.h"
 
 #if defined(WORKLOAD_SPANS)
 #include <millrace/probe.h>
