@@ -128,6 +128,7 @@ static enum mr_status start_recorder(struct mr_probe *probe, struct mr_error *er
         status = mr_error_set(error, MR_ENOMEM, "no memory for the flight recorder");
     if (status != MR_OK)
         return status;
+    mr_recorder_warn(recorder, probe->clock.warning);
     mr_recorder_modules(recorder, &probe->scanned);
     mr_store_release(&probe->is_scanned, 0); /* the helper's */
     probe->stripes = recorder->header->stripes;

@@ -95,17 +95,13 @@ static void fill_header(struct mr_recorder_header *header,
                         const struct mr_config *config, const struct mr_source *source,
                         const char *exe)
 {
-    struct mr_clock_info clock;
-
     *header = *layout;
     header->id_hi = source->id.hi;
     header->id_lo = source->id.lo;
     header->pid = source->pid;
     header->is_forked = source->is_forked;
     header->start_ns = source->start_ns;
-    mr_clock_calibrate(config->clock, &source->first_sample, &source->first_sample,
-                       &clock);
-    header->clock_kind = clock.kind;
+    header->clock_mode = config->clock;
     copy_text(header->host, sizeof(header->host), source->host);
     copy_text(header->app, sizeof(header->app), config->app);
     copy_text(header->program_version, sizeof(header->program_version), config->version);
@@ -222,6 +218,12 @@ enum mr_status mr_recorder_open(struct mr_recorder *recorder,
     if (status == MR_OK)
         fill_header(recorder->header, &layout, config, source, exe);
     return status;
+}
+
+void mr_recorder_warn(struct mr_recorder *recorder, const char *clock_warning)
+{
+    copy_text(recorder->header->clock_warning, sizeof(recorder->header->clock_warning),
+              clock_warning);
 }
 
 void mr_recorder_abandon(struct mr_recorder *recorder)
@@ -355,9 +357,7 @@ void mr_recorder_sample(struct mr_recorder *recorder)
     uint32_t count = mr_load_relaxed(&header->sample_count); /* our own */
     struct mr_clock_sample sample;
 
-    mr_clock_sample(header->clock_kind == MR_CLOCK_MONOTONIC ? MR_CLOCK_MODE_MONOTONIC
-                                                             : MR_CLOCK_MODE_COUNTER,
-                    &sample);
+    mr_clock_sample((enum mr_clock_mode)header->clock_mode, &sample);
     put_sample(&sample, &header->last_samples[~count & 1]);
     mr_store_release(&header->sample_count, count + 1); /* [S] */
 }

@@ -49,6 +49,8 @@ enum mr_status mr_recorder_open(struct mr_recorder *recorder,
                                 const struct mr_config *config,
                                 const struct mr_source *source, const char *exe,
                                 struct mr_error *error);
+/* Why it is not the clock that was asked for. Right after open. */
+void mr_recorder_warn(struct mr_recorder *recorder, const char *clock_warning);
 /* In a forked child: lets go of the parent's. */
 void mr_recorder_abandon(struct mr_recorder *recorder);
 /* The end: the file is removed; what is mapped stays. */

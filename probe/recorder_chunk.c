@@ -164,10 +164,13 @@ static size_t begin(struct mr_recorder_copy *copy, uint8_t *out)
 
 static size_t finish(struct mr_recorder_copy *copy, uint8_t *out)
 {
+    uint64_t lost = copy->end_event > copy->event ? copy->end_event - copy->event : 0;
+    size_t size = put_loss(copy, out, lost, MR_LOSS_NESTED, MR_NESTING_UNKNOWN,
+                           copy->is_ended ? MR_CHUNK_LAST : MR_CHUNK_SOURCE_END);
+
     copy->has_finished = true;
     copy->events = copy->event;
-    return put_loss(copy, out, 0, MR_LOSS_NESTED, 0,
-                    copy->is_ended ? MR_CHUNK_LAST : MR_CHUNK_SOURCE_END);
+    return size;
 }
 
 size_t mr_recorder_chunk(struct mr_recorder_copy *copy, uint8_t *out, size_t capacity)

@@ -81,7 +81,8 @@ struct mr_recorder_stream {
     _Atomic uint64_t first_index; /* of the ring's words */
     /* Streams that had the ring before, and all their events: overwritten. */
     _Atomic uint64_t streams_before, events_before;
-    _Atomic uint64_t end_event; /* with `end`: how many events there were */
+    _Atomic uint64_t
+        end_event;        /* with `end`: how many events there were, lost ones too */
     _Atomic uint64_t end; /* MR_RECORDER_NONE, or the thread has ended: its last index */
     _Atomic char name[MR_RECORDER_NAME_SIZE];
 };
@@ -113,7 +114,7 @@ struct mr_recorder_header {
     uint64_t id_hi, id_lo;
     uint32_t pid, is_forked;
     uint64_t start_ns;
-    uint32_t clock_kind; /* enum mr_clock_kind */
+    uint32_t clock_mode; /* enum mr_clock_mode */
     /* Places; sizes of an element, and how many there are at most. */
     uint32_t module_size, named_size, ring_size;
     uint32_t module_max, named_max, ring_max, attribute_count;
@@ -121,6 +122,7 @@ struct mr_recorder_header {
     char host[MR_RECORDER_TEXT_SIZE], app[MR_RECORDER_TEXT_SIZE];
     char program_version[MR_RECORDER_TEXT_SIZE];
     char exe[MR_RECORDER_PATH_SIZE];
+    char clock_warning[MR_RECORDER_TEXT_SIZE];
     char attributes[MR_RECORDER_ATTRIBUTES_SIZE]; /* key \0 value \0 ... */
     /* Changing. */
     _Atomic uint32_t module_count, ring_count, epoch;

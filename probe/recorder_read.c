@@ -170,12 +170,14 @@ void mr_recorder_view_source(const struct mr_recorder_view *view,
     header->app[sizeof(header->app) - 1] = '\0';
     header->program_version[sizeof(header->program_version) - 1] = '\0';
     header->exe[sizeof(header->exe) - 1] = '\0';
+    header->clock_warning[sizeof(header->clock_warning) - 1] = '\0';
     *info = (struct mr_source_info){.host = header->host,
                                     .app = header->app,
                                     .version = header->program_version,
                                     .exe = header->exe,
                                     .pid = header->pid,
                                     .start_ns = header->start_ns,
+                                    .clock_warning = header->clock_warning,
                                     .policy = MR_POLICY_OVERWRITE};
     find_attributes(header, info);
 }
@@ -192,6 +194,9 @@ static struct mr_clock_sample sample_of(const struct mr_recorder_sample *from)
 void mr_recorder_view_clock(const struct mr_recorder_view *view,
                             struct mr_clock_info *clock)
 {
+    enum mr_clock_mode mode = view->header->clock_mode == MR_CLOCK_MODE_MONOTONIC
+                                  ? MR_CLOCK_MODE_MONOTONIC
+                                  : MR_CLOCK_MODE_COUNTER;
     struct mr_clock_sample first = sample_of(&view->header->first_sample), last;
     /* [T] pairs with [S] in recorder.c; the one we read changes two seconds later. */
     uint32_t count = mr_load_acquire(&view->header->sample_count);
@@ -201,16 +206,15 @@ void mr_recorder_view_clock(const struct mr_recorder_view *view,
     if (count == 0 || last.raw_ns - first.raw_ns < MR_CALIBRATE_NS) {
         struct mr_clock_sample here;
 
-        mr_clock_sample(&here);
+        mr_clock_sample(mode, &here);
         (void)nanosleep(&pause, NULL);
-        mr_clock_sample(&last);
-        mr_clock_calibrate(&here, &last, clock);
+        mr_clock_sample(mode, &last);
+        mr_clock_calibrate(mode, &here, &last, clock);
         clock->ticks = first.real_ticks;
         clock->realtime_ns = first.real_ns;
     } else {
-        mr_clock_calibrate(&first, &last, clock);
+        mr_clock_calibrate(mode, &first, &last, clock);
     }
-    clock->kind = (enum mr_clock_kind)(view->header->clock_kind % 3);
 }
 
 static struct mr_recorder_ring *ring_at(const struct mr_recorder_view *view,
@@ -269,8 +273,7 @@ static void drop_marks_below(struct mr_recorder_copy *copy, uint64_t low)
     while (count < copy->mark_count && copy->marks[count].index < low)
         count++;
     copy->mark_count -= count;
-    memmove(copy->marks, copy->marks + count,
-            copy->mark_count * sizeof(copy->marks[0]));
+    memmove(copy->marks, copy->marks + count, copy->mark_count * sizeof(copy->marks[0]));
 }
 
 /* The word of `index` without its lap, or 0 where it is not there. [S] */
@@ -314,11 +317,11 @@ static void read_name(struct mr_recorder_stream *stream, char *name)
 
 /* Who has it, [J]; the index at which it ended, or MR_RECORDER_NONE. */
 static uint64_t read_stream(struct mr_recorder_stream *stream,
-                            struct mr_recorder_copy *copy, uint64_t *end_event)
+                            struct mr_recorder_copy *copy)
 {
     uint64_t end = mr_load_acquire(&stream->end); /* [K] */
 
-    *end_event = mr_load_acquire(&stream->end_event);
+    copy->end_event = mr_load_acquire(&stream->end_event);
     copy->stream = mr_load_acquire(&stream->stream);
     copy->tid = mr_load_acquire(&stream->tid);
     copy->start_site = mr_load_acquire(&stream->start_site);
@@ -351,11 +354,11 @@ static enum mr_status read_ring(const struct mr_recorder_view *view,
                                 struct mr_recorder_copy *copy, uint64_t *words)
 {
     uint32_t generation = mr_load_acquire(&ring->generation); /* [J] */
-    uint64_t granted, low, high, end, end_event, from;
+    uint64_t granted, low, high, end, from;
 
     if (generation == 0)
         return MR_ENOTFOUND;
-    end = read_stream(&ring->streams[generation & 1], copy, &end_event);
+    end = read_stream(&ring->streams[generation & 1], copy);
     granted = mr_load_acquire(&ring->granted); /* [V] */
     low = granted > ring->capacity ? granted - ring->capacity : 0;
     high = end < granted ? end : granted;
@@ -393,6 +396,7 @@ enum mr_status mr_recorder_copy_ring(const struct mr_recorder_view *view, uint32
     }
     copy->at = copy->first;
     copy->event = copy->overwritten;
+    copy->end_event = copy->is_ended ? copy->end_event : 0;
     for (uint64_t i = 0; i < copy->end - copy->first; i++)
         copy->torn += copy->words[i] == 0;
     return MR_OK;

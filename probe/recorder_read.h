@@ -50,8 +50,9 @@ struct mr_recorder_copy {
     uint64_t overwritten;                   /* events of this one */
     uint64_t torn;                          /* words that were taken and not written */
     uint64_t events;                        /* of this one so far, lost ones too */
+    uint64_t end_event;                     /* of an ended one: all its events */
     uint64_t first, end;                    /* indexes of words[] */
-    uint64_t *words; /* without lap; 0: torn; owned */
+    uint64_t *words;                        /* without lap; 0: torn; owned */
     uint32_t mark_count, next_mark;
     struct mr_recorder_mark marks[MR_RECORDER_ANCHORS];
     /* The place. */

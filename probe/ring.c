@@ -394,12 +394,7 @@ void mr_ring_attach(struct mr_thread *thread, struct mr_ring *ring)
 void mr_ring_detach(struct mr_thread *thread)
 {
     struct mr_ring *ring = thread->ring;
-    uint64_t ticks = mr_clock_ticks();
 
-    if (ring->recorded && is_dropping(thread)) {
-        mr_ring_record_grant(thread, LOSS_WORDS * MR_ARRAY_COUNT(owner_reasons), ticks);
-        put_losses(thread, ticks);
-    }
     if (ring->recorded)
         mr_ring_record_end(thread);
     thread->words = NULL;

@@ -136,8 +136,12 @@ void mr_ring_record_end(struct mr_thread *thread)
     uint32_t generation = mr_load_relaxed(&recorded->generation); /* our own */
     struct mr_recorder_stream *stream = &recorded->streams[generation & 1];
 
+    uint64_t lost = 0; /* since the last loss record */
+
+    for (size_t i = 0; i < MR_LOSS_REASON_COUNT; i++)
+        lost += mr_load_relaxed(&ring->pending[i]);
     seal(thread);
-    mr_store_relaxed(&stream->end_event, event_at(thread, thread->cursor));
+    mr_store_relaxed(&stream->end_event, event_at(thread, thread->cursor) + lost);
     mr_store_release(&stream->end, thread->cursor); /* [E] */
     mr_store_relaxed(&ring->closed_order, mr_add_relaxed(&ring->shared->closed_count, 1));
 }

@@ -39,7 +39,7 @@ static void record(struct race *race, struct mr_thread *thread, uint64_t number)
     uint32_t site = SITE + (uint32_t)(number % SITE_COUNT);
 
     if (race->has_wides && number % 7 == 3)
-        mr_ring_wide(thread, number & 1 ? MR_WORD_EXIT : 0, number);
+        mr_ring_wide(thread, number & 1 ? MR_WORD_EXIT : 0, number, mr_clock_ticks());
     else
         mr_ring_event(thread, number & 1 ? mr_event_exit(site) : mr_event_enter(site));
 }
@@ -142,9 +142,9 @@ static void read_once(struct race *race)
     struct mr_recorder_view view;
     struct mr_recorder_copy copy;
 
-    assert_int_equal(mr_recorder_view_open(&view, race->recorder.header,
-                                           race->recorder.size, &error),
-                     MR_OK);
+    assert_int_equal(
+        mr_recorder_view_open(&view, race->recorder.header, race->recorder.size, &error),
+        MR_OK);
     for (uint32_t i = 0; i < mr_recorder_view_rings(&view); i++) {
         enum mr_status status = mr_recorder_copy_ring(&view, i, &copy);
 
@@ -164,9 +164,9 @@ static void check_sum(struct race *race, uint32_t threads)
     struct mr_recorder_copy copy;
     uint64_t sum = 0;
 
-    assert_int_equal(mr_recorder_view_open(&view, race->recorder.header,
-                                           race->recorder.size, &error),
-                     MR_OK);
+    assert_int_equal(
+        mr_recorder_view_open(&view, race->recorder.header, race->recorder.size, &error),
+        MR_OK);
     for (uint32_t i = 0; i < mr_recorder_view_rings(&view); i++) {
         assert_int_equal(mr_recorder_copy_ring(&view, i, &copy), MR_OK);
         assert_true(copy.is_ended);
@@ -181,13 +181,14 @@ static struct race *race_new(uint64_t rings, uint64_t ring_bytes)
 {
     struct race *race = calloc(1, sizeof(*race));
     struct mr_error error = MR_ERROR_NONE;
-    struct mr_config config = {.memory_bytes = rings * (ring_bytes + 4096)};
+    struct mr_config config = {.clock = MR_CLOCK_MODE_COUNTER,
+                               .memory_bytes = rings * (ring_bytes + 4096)};
     struct mr_source source = {.pid = (uint32_t)getpid()};
 
     assert_non_null(race);
     assert_int_equal(mr_id_random(&source.id), MR_OK);
     race->seed = mr_test_random_new().state;
-    mr_clock_sample(&source.first_sample);
+    mr_clock_sample(MR_CLOCK_MODE_COUNTER, &source.first_sample);
     assert_int_equal(mr_recorder_open(&race->recorder, &config, &source, "", &error),
                      MR_OK);
     mr_pool_init(&race->pool, ring_bytes, config.memory_bytes);
