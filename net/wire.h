@@ -118,9 +118,6 @@ enum mr_bye_reason { MR_BYE_FINISHED = 0, MR_BYE_MOVING = 1, MR_BYE_DRAINING = 2
 #define MR_TICKS_LIMIT                                                                   \
     (UINT64_C(1) << 62) /* times in ticks are below, 48 years at 3 GHz */
 
-/* Word 2 of a loss record: nobody followed how the lost events nested. */
-#define MR_NESTING_UNKNOWN ((UINT64_C(1) << 62) - 1)
-
 #define MR_SITE_FIRST_NAMED UINT32_C(0x10000)
 #define MR_SITE_FIRST_MODULE UINT32_C(0x1000000)
 #define MR_SITE_LIMIT UINT32_C(0x40000000)

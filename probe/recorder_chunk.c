@@ -8,7 +8,7 @@
 #include <string.h>
 
 #define WORD_BYTES sizeof(uint64_t)
-#define LOSS_WORDS 3
+#define LOSS_WORDS 5 /* and a cut behind it */
 #define LOSS_EVENTS_MAX ((UINT64_C(1) << 48) - 1)
 
 struct shape {
@@ -49,17 +49,21 @@ static struct shape shape_of(const uint64_t *words, uint64_t left)
     return shape;
 }
 
-static void follow_time(struct mr_recorder_copy *copy, const uint64_t *words)
+/* Full time of a record; never before the one before it. */
+static uint64_t time_of(const struct mr_recorder_copy *copy, const uint64_t *words)
 {
     uint32_t site = mr_word_site(words[0]);
     int32_t step = (int32_t)((uint32_t)words[0] - (uint32_t)copy->ticks);
+    uint64_t sync = words[1] & MR_WORD_PAYLOAD_MASK; /* there is always one word more */
 
-    if (site < MR_SITE_FIRST_NAMED && (site & 0xff) == MR_RECORD_SYNC) {
-        if ((words[1] & MR_WORD_PAYLOAD_MASK) > copy->ticks)
-            copy->ticks = words[1] & MR_WORD_PAYLOAD_MASK;
-    } else if (step > 0) {
-        copy->ticks += (uint32_t)step;
-    }
+    if (site < MR_SITE_FIRST_NAMED && (site & 0xff) == MR_RECORD_SYNC)
+        return sync > copy->ticks ? sync : copy->ticks;
+    return copy->ticks + (step > 0 ? (uint32_t)step : 0);
+}
+
+static bool is_cut_due(const struct mr_recorder_copy *copy, uint64_t ticks)
+{
+    return copy->next_cut < copy->cut_count && copy->cuts[copy->next_cut] <= ticks;
 }
 
 static struct mr_chunk chunk_at(const struct mr_recorder_copy *copy)
@@ -82,23 +86,38 @@ static size_t put_chunk(const struct mr_recorder_copy *copy, struct mr_chunk *ch
     return MR_CHUNK_HEADER_SIZE + words * WORD_BYTES;
 }
 
-/* A chunk of one loss record, or of none where nothing was lost. */
+/*
+ * A chunk that tells of a loss after which nobody knows what is open, or of none where
+ * nothing was lost.
+ */
 static size_t put_loss(struct mr_recorder_copy *copy, uint8_t *out, uint64_t events,
-                       enum mr_loss_reason reason, uint64_t nesting, uint8_t flags)
+                       enum mr_loss_reason reason, uint8_t flags)
 {
     struct mr_chunk chunk = chunk_at(copy);
-    uint64_t words[LOSS_WORDS] = {
-        mr_word_record(MR_RECORD_LOSS, LOSS_WORDS - 1, 0, copy->ticks),
-        (events < LOSS_EVENTS_MAX ? events : LOSS_EVENTS_MAX) | (uint64_t)reason << 48,
-        nesting};
+    uint64_t words[LOSS_WORDS] = {mr_word_record(MR_RECORD_LOSS, 2, 0, copy->ticks),
+                                  (events < LOSS_EVENTS_MAX ? events : LOSS_EVENTS_MAX) |
+                                      (uint64_t)reason << 48,
+                                  0, mr_word_record(MR_RECORD_CUT, 1, 0, copy->ticks), 0};
+    /* A single event that is torn: its call lacks one end, which tells enough. */
+    size_t count = reason == MR_LOSS_NESTED && events == 1 ? LOSS_WORDS - 2 : LOSS_WORDS;
 
     chunk.flags = flags;
     if (events == 0)
         return put_chunk(copy, &chunk, out, 0);
-    memcpy(out + MR_CHUNK_HEADER_SIZE, words, sizeof(words));
+    memcpy(out + MR_CHUNK_HEADER_SIZE, words, count * WORD_BYTES);
     copy->event += events;
     copy->lost += events;
-    return put_chunk(copy, &chunk, out, LOSS_WORDS);
+    return put_chunk(copy, &chunk, out, count);
+}
+
+static size_t put_cut(struct mr_recorder_copy *copy, uint8_t *out)
+{
+    struct mr_chunk chunk = chunk_at(copy);
+    uint64_t words[2] = {mr_word_record(MR_RECORD_CUT, 1, 0, copy->ticks),
+                         copy->cut_number + ++copy->next_cut};
+
+    memcpy(out + MR_CHUNK_HEADER_SIZE, words, sizeof(words));
+    return put_chunk(copy, &chunk, out, 2);
 }
 
 static bool take_mark(struct mr_recorder_copy *copy)
@@ -138,11 +157,12 @@ static size_t put_records(struct mr_recorder_copy *copy, uint8_t *out, size_t ca
 
         if (shape.is_cut)
             copy->end = copy->at;
-        if (shape.is_cut || shape.words == 0 || count + shape.words > room)
+        if (shape.is_cut || shape.words == 0 || count + shape.words > room ||
+            is_cut_due(copy, time_of(copy, words)))
             break;
         memcpy(out + MR_CHUNK_HEADER_SIZE + count * WORD_BYTES, words,
                shape.words * WORD_BYTES);
-        follow_time(copy, words);
+        copy->ticks = time_of(copy, words);
         copy->event += shape.events;
         copy->lost += shape.lost;
         copy->at += shape.words;
@@ -158,14 +178,13 @@ static size_t begin(struct mr_recorder_copy *copy, uint8_t *out)
     copy->has_begun = true;
     copy->event = 0;
     (void)take_mark(copy);
-    return put_loss(copy, out, events, MR_LOSS_OVERWRITTEN, MR_NESTING_UNKNOWN,
-                    MR_CHUNK_FIRST);
+    return put_loss(copy, out, events, MR_LOSS_OVERWRITTEN, MR_CHUNK_FIRST);
 }
 
 static size_t finish(struct mr_recorder_copy *copy, uint8_t *out)
 {
     uint64_t lost = copy->end_event > copy->event ? copy->end_event - copy->event : 0;
-    size_t size = put_loss(copy, out, lost, MR_LOSS_NESTED, MR_NESTING_UNKNOWN,
+    size_t size = put_loss(copy, out, lost, MR_LOSS_NESTED,
                            copy->is_ended ? MR_CHUNK_LAST : MR_CHUNK_SOURCE_END);
 
     copy->has_finished = true;
@@ -183,7 +202,7 @@ size_t mr_recorder_chunk(struct mr_recorder_copy *copy, uint8_t *out, size_t cap
         return begin(copy, out);
     missing = missing_at_mark(copy);
     if (missing)
-        return put_loss(copy, out, missing, MR_LOSS_FORMAT, MR_NESTING_UNKNOWN, 0);
+        return put_loss(copy, out, missing, MR_LOSS_FORMAT, 0);
     (void)take_mark(copy);
     if (copy->at < copy->end) {
         size = put_records(copy, out, capacity);
@@ -191,8 +210,10 @@ size_t mr_recorder_chunk(struct mr_recorder_copy *copy, uint8_t *out, size_t cap
             return size;
     }
     if (copy->at < copy->end) {
+        if (is_cut_due(copy, time_of(copy, copy->words + (copy->at - copy->first))))
+            return put_cut(copy, out);
         copy->at++; /* taken and not written: one event */
-        return put_loss(copy, out, 1, MR_LOSS_NESTED, 0, 0);
+        return put_loss(copy, out, 1, MR_LOSS_NESTED, 0);
     }
     return copy->has_finished ? 0 : finish(copy, out);
 }

@@ -31,6 +31,7 @@
 
 #include "base/compiler.h"
 #include "net/wire.h"
+#include "probe/cuts.h"
 #include "probe/named.h"
 
 #include <stdint.h>
@@ -130,6 +131,7 @@ struct mr_recorder_header {
     _Atomic uint64_t words_used; /* bytes */
     struct mr_recorder_sample first_sample, last_samples[2]; /* [sample_count & 1] */
     _Atomic uint32_t sample_count;                           /* 0: none but the first */
+    struct mr_cuts cuts; /* when recording was switched */
     struct mr_loss_stripe stripes[MR_RECORDER_STRIPES];
 };
 

@@ -308,6 +308,26 @@ static uint64_t read_words(const struct mr_recorder_view *view,
     return newest;
 }
 
+/* Those that came after the stream began, as far as they are known. */
+static void read_cuts(const struct mr_recorder_view *view, uint64_t start_ticks,
+                      struct mr_recorder_copy *copy)
+{
+    const struct mr_cuts *cuts = &view->header->cuts;
+    uint32_t count = mr_cuts_count(cuts);
+    uint32_t number = count > MR_CUTS_KEPT - 2 ? count - (MR_CUTS_KEPT - 2) : 0;
+
+    for (; number < count; number++) {
+        uint64_t ticks, ns;
+
+        mr_cuts_at(cuts, number, &ticks, &ns);
+        if (ticks <= start_ticks)
+            continue;
+        if (copy->cut_count == 0)
+            copy->cut_number = number;
+        copy->cuts[copy->cut_count++] = ticks;
+    }
+}
+
 static void read_name(struct mr_recorder_stream *stream, char *name)
 {
     for (size_t i = 0; i < MR_RECORDER_NAME_SIZE; i++)
@@ -329,6 +349,7 @@ static uint64_t read_stream(struct mr_recorder_stream *stream,
     copy->events_before = mr_load_acquire(&stream->events_before);
     copy->first = mr_load_acquire(&stream->first_index);
     copy->is_ended = end != MR_RECORDER_NONE;
+    copy->start_ticks = mr_load_acquire(&stream->start_ticks);
     read_name(stream, copy->name);
     return end;
 }
@@ -394,6 +415,8 @@ enum mr_status mr_recorder_copy_ring(const struct mr_recorder_view *view, uint32
         mr_recorder_copy_fini(copy);
         return status;
     }
+    copy->words[copy->end - copy->first] = 0;
+    read_cuts(view, copy->start_ticks, copy);
     copy->at = copy->first;
     copy->event = copy->overwritten;
     copy->end_event = copy->is_ended ? copy->end_event : 0;

@@ -44,6 +44,7 @@ struct mr_recorder_mark {
 /* A ring as it was, and the place of the next chunk. */
 struct mr_recorder_copy {
     uint32_t stream, tid, start_site;
+    uint64_t start_ticks;
     char name[MR_RECORDER_NAME_SIZE];
     bool is_ended;                          /* the thread came to its end */
     uint64_t streams_before, events_before; /* of earlier threads, overwritten */
@@ -55,6 +56,8 @@ struct mr_recorder_copy {
     uint64_t *words;                        /* without lap; 0: torn; owned */
     uint32_t mark_count, next_mark;
     struct mr_recorder_mark marks[MR_RECORDER_ANCHORS];
+    uint32_t cut_count, next_cut, cut_number; /* the number of the first */
+    uint64_t cuts[MR_CUTS_KEPT];              /* ticks */
     /* The place. */
     bool has_begun, has_finished;
     uint64_t at, event, lost, ticks, epoch;

@@ -114,22 +114,29 @@ static void wait_margin(void)
         mr_sleep_ns(until_ns - now_ns);
 }
 
+static void cut(struct mr_probe *probe)
+{
+    uint64_t ticks = mr_clock_read(probe->clock.mode);
+
+    mr_cuts_add(&probe->pool.shared.cuts, ticks);
+    if (probe->recorder.header)
+        mr_cuts_add(&probe->recorder.header->cuts, ticks);
+}
+
 static enum mr_status change(struct mr_probe *probe,
                              const struct mr_switch_request *request,
                              struct mr_switch_result *result, struct mr_error *error)
 {
-    struct mr_cuts *cuts = &probe->pool.shared.cuts;
-
     if (result->has_choice)
         return mr_error_set(error, MR_EUSAGE,
                             "no function of this program can be chosen: hooks and spans "
                             "are switched all together");
     if (result->was_on == request->is_on)
         return MR_OK;
-    mr_cuts_add(cuts, mr_clock_read(probe->clock.mode));
+    cut(probe);
     wait_margin();
     mr_probe_set_active(request->is_on);
-    mr_cuts_add(cuts, mr_clock_read(probe->clock.mode));
+    cut(probe);
     mr_store_relaxed(&probe->is_on, request->is_on);
     return MR_OK;
 }

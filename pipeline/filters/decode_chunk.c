@@ -176,8 +176,6 @@ static enum mr_status put_loss(struct mr_decode *decode)
                            .pushes = (uint32_t)(payload[1] >> 31) & INT32_MAX,
                            .reason = (uint8_t)(payload[0] >> 48)};
 
-    if ((payload[1] & MR_NESTING_UNKNOWN) == MR_NESTING_UNKNOWN)
-        loss.pops = loss.pushes = MR_LOSS_NESTING_UNKNOWN;
     if (loss.reason == 0 || loss.reason >= MR_LOSS_REASON_COUNT)
         loss.reason = MR_LOSS_FORMAT; /* of a later version */
     decode->counted += loss.events;
