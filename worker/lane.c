@@ -4,6 +4,7 @@
  * given       greeter, lane     lane          under given_lock; wake_fd tells
  * stop_at_ns  main thread       lane          release store [S], acquire load [T]; wake_fd tells
  * has_ended   lane              main thread   release store [E], acquire load [F]
+ * load        greeter, lane     greeter       relaxed: a measure
  * the rest    the lane's thread (start and join happen before and after it)
  * Pairs: [S]-[T] what main did before the stop; [E]-[F] all that the lane did. Progress: give and stop block for a moment at most.
  */
@@ -107,6 +108,7 @@ static void close_connection(struct mr_lane *lane, struct mr_connection *connect
     count(&lane->config.counters->open, (uint64_t)-1);
     mr_connection_list_remove(&lane->open, connection);
     mr_connection_free(connection);
+    mr_add_relaxed(&lane->load, (uint32_t)-1);
 }
 
 /* The sender keeps its state: it may come back with the next connection. */
@@ -458,6 +460,7 @@ static void wake(struct mr_lane *lane)
 
 void mr_lane_give(struct mr_lane *lane, struct mr_connection *connection)
 {
+    mr_add_relaxed(&lane->load, 1);
     pthread_mutex_lock(&lane->given_lock);
     mr_connection_list_add(&lane->given, connection);
     pthread_mutex_unlock(&lane->given_lock);
@@ -469,6 +472,11 @@ void mr_lane_stop(struct mr_lane *lane, uint64_t deadline_ns)
     MR_ASSERT(deadline_ns > 0);
     mr_store_release(&lane->stop_at_ns, deadline_ns); /* [S] */
     wake(lane);
+}
+
+uint32_t mr_lane_load(const struct mr_lane *lane)
+{
+    return mr_load_relaxed(&lane->load);
 }
 
 bool mr_lane_has_ended(const struct mr_lane *lane)

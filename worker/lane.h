@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A lane: one thread, one graph (decode, reconstruct, reduce), and the senders whose id hashes to it,
- * so that one who returns meets its state. It reads their connections, pushes their frames into the
+ * A lane: one thread, one graph (decode, reconstruct, reduce), and the senders that are at home in
+ * it (worker/homes.h), so that one who returns meets its state. It reads their connections, pushes their frames into the
  * graph, acknowledges what the graph took, and ticks it.
  *
  *     mr_lane_start(&lane, &config);             // the graph is started, joined to the trunk
@@ -45,6 +45,7 @@ struct mr_lane {
     bool is_moving;        /* the senders have been told to go elsewhere */
     enum mr_status status; /* of the graph; once bad, nothing is acknowledged any more */
     _Atomic bool has_ended;
+    _Atomic uint32_t load;       /* connections given and not closed yet */
     _Atomic uint64_t stop_at_ns; /* 0: not stopping */
     pthread_mutex_t given_lock;  /* protects `given` */
     struct mr_connection_list given;
@@ -54,6 +55,8 @@ enum mr_status mr_lane_start(struct mr_lane *lane, const struct mr_lane_config *
                              struct mr_error *error);
 void mr_lane_give(struct mr_lane *lane, struct mr_connection *connection);
 void mr_lane_stop(struct mr_lane *lane, uint64_t deadline_ns);
+/* Connections that it has or is about to have. Any thread. */
+uint32_t mr_lane_load(const struct mr_lane *lane);
 /* Whether join would return at once. Any thread, until join. */
 bool mr_lane_has_ended(const struct mr_lane *lane);
 void mr_lane_join(struct mr_lane *lane);

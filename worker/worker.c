@@ -6,6 +6,7 @@
 #include "base/log.h"
 #include "worker/graphs.h"
 #include "worker/greeter.h"
+#include "worker/homes.h"
 #include "worker/lane.h"
 #include "worker/options.h"
 #include "worker/stats.h"
@@ -35,6 +36,7 @@ struct worker {
     struct mr_worker_graphs *graphs;
     struct mr_worker_stats stats;
     struct mr_greeter greeter;
+    struct mr_homes homes;
     struct mr_lane lanes[MR_WORKER_LANES_MAX];
     uint32_t lane_count; /* running */
     char lane_names[MR_WORKER_LANES_MAX][16];
@@ -45,13 +47,28 @@ struct worker {
     uint64_t stop_at_ns;  /* 0: not stopping */
 };
 
-/* By hash, so that a sender who returns meets the lane that has its state. */
+/* The first of those with the fewest connections: few senders keep to few lanes, whose tables are warm. */
+static uint32_t idlest_lane(const struct worker *worker)
+{
+    uint32_t idlest = 0;
+
+    for (uint32_t i = 1; i < worker->lane_count; i++)
+        if (mr_lane_load(&worker->lanes[i]) < mr_lane_load(&worker->lanes[idlest]))
+            idlest = i;
+    return idlest;
+}
+
 static void give_to_lane(void *context, struct mr_connection *connection)
 {
     struct worker *worker = context;
-    uint64_t hash = mr_id_hash(connection->hello.hello.sender);
+    struct mr_id sender = connection->hello.hello.sender;
+    uint32_t lane;
 
-    mr_lane_give(&worker->lanes[hash % worker->lane_count], connection);
+    if (!mr_homes_find(&worker->homes, sender, &lane)) {
+        lane = idlest_lane(worker);
+        mr_homes_put(&worker->homes, sender, lane);
+    }
+    mr_lane_give(&worker->lanes[lane], connection);
 }
 
 static enum mr_status open_signals(struct worker *worker, struct mr_error *error)
@@ -141,6 +158,7 @@ static enum mr_status start(struct worker *worker, struct mr_error *error)
     uint16_t port = 0;
     enum mr_status status = mr_id_random(&worker->incarnation);
 
+    mr_homes_init(&worker->homes);
     if (status != MR_OK)
         return mr_error_set(error, status, "no random numbers");
     status = open_signals(worker, error);
@@ -275,6 +293,7 @@ static void drain(struct worker *worker)
         mr_lane_join(&worker->lanes[i]);
     if (worker->graphs)
         mr_worker_graphs_drain(worker->graphs);
+    mr_homes_fini(&worker->homes);
 }
 
 static int tell_end(struct worker *worker)

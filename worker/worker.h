@@ -4,7 +4,7 @@
  * merges them, and sends the result to the next level.
  *
  *     main thread     signals, accept, HELLO (greeter), stats file
- *        | by hash of the sender's id
+ *        | the sender's home, or the lane with the fewest connections
  *     lane 0..n-1     connections -> decode -> reconstruct -> reduce        (one thread each)
  *        | pipes
  *     trunk           names -> merge -> | forward ==> next level            (two threads)
