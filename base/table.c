@@ -120,3 +120,27 @@ enum mr_status mr_table_put(struct mr_table *table, struct mr_id id, uint32_t in
     slot_of(table->slots, table->capacity, id)->entry = index + 1;
     return MR_OK;
 }
+
+/*
+ * Linear probing without tombstones (Knuth, volume 3, 6.4, algorithm R): whatever stands
+ * behind the hole moves into it, unless it would then stand before its own place.
+ */
+bool mr_table_remove(struct mr_table *table, struct mr_id id)
+{
+    size_t mask = table->capacity - 1, hole, at;
+
+    if (mr_table_find(table, id) == MR_TABLE_NONE)
+        return false;
+    hole = (size_t)(slot_of(table->slots, table->capacity, id) - table->slots);
+    for (at = (hole + 1) & mask; table->slots[at].entry; at = (at + 1) & mask) {
+        size_t home = (size_t)mr_id_hash(table->slots[at].id) & mask;
+
+        if (((at - home) & mask) < ((at - hole) & mask))
+            continue;
+        table->slots[hole] = table->slots[at];
+        hole = at;
+    }
+    table->slots[hole] = (struct mr_table_slot){{0, 0}, 0};
+    table->count--;
+    return true;
+}

@@ -2,7 +2,7 @@
 /*
  * A hash table from ids to indices: open addressing, linear probing, a power of two of
  * 24-byte slots, at most 3/4 full. It grows by rehashing up to a limit of entries.
- * Nothing is deleted but everything at once. The indices point into an array of the
+ * The indices point into an array of the
  * caller's, who owns the struct. One thread at a time.
  *
  * Use:
@@ -19,6 +19,7 @@
 #include "base/id.h"
 #include "base/status.h"
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -63,6 +64,9 @@ enum mr_status mr_table_find_or_add(struct mr_table *table, struct mr_id id,
 
 /* Sets the index of `id`, new or not. Failures as above. */
 enum mr_status mr_table_put(struct mr_table *table, struct mr_id id, uint32_t index);
+
+/* Forgets one id; false when it was not there. */
+bool mr_table_remove(struct mr_table *table, struct mr_id id);
 
 /* Bytes of memory held. */
 static inline size_t mr_table_bytes(const struct mr_table *table)

@@ -14,12 +14,11 @@
 #define BLOCK_OVERHEAD 16 /* of malloc */
 
 struct entry {
-    void *block;   /* pipeline/dict_copy.h; NULL: a node that was released */
+    void *block;   /* pipeline/dict_copy.h; NULL: a node that was forgotten */
     uint32_t next; /* in the list of unsent ones */
     uint16_t kind;
     uint16_t rank; /* the better one is greater */
     bool is_unsent;
-    bool is_missed; /* released, and there is a receiver that never got it */
 };
 
 struct mr_dictionary {
@@ -27,10 +26,11 @@ struct mr_dictionary {
     struct mr_table table;
     struct entry *entries;
     uint32_t count, capacity;
+    uint32_t gone; /* entries without a block, of `count` */
     uint32_t first_unsent, last_unsent, unsent_count;
     size_t bytes;
     size_t node_bytes; /* of nodes that were sent; part of `bytes` */
-    uint64_t beyond, released;
+    uint64_t beyond, forgotten;
 };
 
 enum mr_status mr_dictionary_new(const struct mr_dictionary_limits *limits,
@@ -118,6 +118,41 @@ static void add_unsent(struct mr_dictionary *dictionary, uint32_t index)
     dictionary->unsent_count++;
 }
 
+/* Moves the entries together, in their order. MR_ENOMEM: nothing happened. */
+static enum mr_status compact(struct mr_dictionary *dictionary)
+{
+    uint32_t *map = malloc(dictionary->count * sizeof(*map)), kept = 0, waiting;
+
+    if (!map)
+        return MR_ENOMEM;
+    mr_table_clear(&dictionary->table);
+    for (uint32_t i = 0; i < dictionary->count; i++) {
+        struct entry entry = dictionary->entries[i];
+        struct mr_dict_item item;
+        struct mr_id key;
+        uint16_t rank;
+
+        map[i] = NONE;
+        if (!entry.block)
+            continue;
+        mr_dict_copy_get((enum mr_dict_kind)entry.kind, entry.block, &item);
+        (void)identify(&item, &key, &rank);
+        map[i] = kept;
+        dictionary->entries[kept] = entry;
+        (void)mr_table_put(&dictionary->table, key, kept++); /* it had more of them */
+    }
+    for (uint32_t i = 0; i < kept; i++)
+        if (dictionary->entries[i].is_unsent && dictionary->entries[i].next != NONE)
+            dictionary->entries[i].next = map[dictionary->entries[i].next];
+    waiting = dictionary->unsent_count;
+    dictionary->first_unsent = waiting ? map[dictionary->first_unsent] : NONE;
+    dictionary->last_unsent = waiting ? map[dictionary->last_unsent] : NONE;
+    dictionary->count = kept;
+    dictionary->gone = 0;
+    free(map);
+    return MR_OK;
+}
+
 static enum mr_status grow(struct mr_dictionary *dictionary)
 {
     uint32_t capacity = dictionary->capacity ? dictionary->capacity * 2 : MIN_CAPACITY;
@@ -125,6 +160,8 @@ static enum mr_status grow(struct mr_dictionary *dictionary)
 
     if (dictionary->count < dictionary->capacity)
         return MR_OK;
+    if (dictionary->gone > dictionary->count / 2)
+        return compact(dictionary);
     entries = realloc(dictionary->entries, capacity * sizeof(*entries));
     if (!entries)
         return MR_ENOMEM;
@@ -152,7 +189,7 @@ static enum mr_status keep_new(struct mr_dictionary *dictionary,
     enum mr_status status;
     void *block;
 
-    if (dictionary->count >= dictionary->limits.items_max ||
+    if (dictionary->count - dictionary->gone >= dictionary->limits.items_max ||
         bytes > dictionary->limits.bytes_max - dictionary->bytes)
         return refuse(dictionary);
     status = grow(dictionary);
@@ -199,25 +236,6 @@ static enum mr_status keep_better(struct mr_dictionary *dictionary,
     return MR_OK;
 }
 
-/* A released node has come by again, and there is somebody to tell it to. */
-static enum mr_status take_back(struct mr_dictionary *dictionary,
-                                const struct mr_dict_item *item, uint32_t index)
-{
-    struct entry *entry = &dictionary->entries[index];
-    size_t bytes = bytes_of(item);
-
-    if (bytes > dictionary->limits.bytes_max - dictionary->bytes)
-        return refuse(dictionary);
-    entry->block = mr_dict_copy_new(item);
-    if (!entry->block)
-        return MR_ENOMEM;
-    entry->is_missed = false;
-    dictionary->released--;
-    dictionary->bytes += bytes;
-    add_unsent(dictionary, index);
-    return MR_OK;
-}
-
 enum mr_status mr_dictionary_take(struct mr_dictionary *dictionary,
                                   const struct mr_dict_item *item)
 {
@@ -231,8 +249,6 @@ enum mr_status mr_dictionary_take(struct mr_dictionary *dictionary,
     MR_DEBUG_ASSERT(index == MR_TABLE_NONE || index < dictionary->count);
     if (index == MR_TABLE_NONE)
         return keep_new(dictionary, item, key, rank);
-    if (dictionary->entries[index].is_missed)
-        return take_back(dictionary, item, index);
     return keep_better(dictionary, item, index, rank);
 }
 
@@ -247,10 +263,12 @@ bool mr_dictionary_peek(const struct mr_dictionary *dictionary, struct mr_dict_i
     return true;
 }
 
-/* Keeps the body of a node that was sent while there is room for it, and else its id. */
-static void keep_or_release(struct mr_dictionary *dictionary, struct entry *entry)
+/* Keeps a node that was sent while there is room for it. */
+static void keep_or_forget(struct mr_dictionary *dictionary, struct entry *entry)
 {
     struct mr_dict_item item;
+    struct mr_id key;
+    uint16_t rank;
     size_t bytes;
 
     if (entry->kind != MR_DICT_NODE)
@@ -261,10 +279,13 @@ static void keep_or_release(struct mr_dictionary *dictionary, struct entry *entr
         dictionary->node_bytes += bytes;
         return;
     }
+    (void)identify(&item, &key, &rank);
+    (void)mr_table_remove(&dictionary->table, key);
     free(entry->block);
     entry->block = NULL;
     dictionary->bytes -= bytes;
-    dictionary->released++;
+    dictionary->gone++;
+    dictionary->forgotten++;
 }
 
 void mr_dictionary_mark_sent(struct mr_dictionary *dictionary)
@@ -279,7 +300,7 @@ void mr_dictionary_mark_sent(struct mr_dictionary *dictionary)
     if (entry->next == NONE)
         dictionary->last_unsent = NONE;
     dictionary->unsent_count--;
-    keep_or_release(dictionary, entry);
+    keep_or_forget(dictionary, entry);
 }
 
 void mr_dictionary_mark_all_unsent(struct mr_dictionary *dictionary)
@@ -289,7 +310,6 @@ void mr_dictionary_mark_all_unsent(struct mr_dictionary *dictionary)
     dictionary->node_bytes = 0; /* all of them are sent once more */
     for (uint32_t i = 0; i < dictionary->count; i++) {
         dictionary->entries[i].is_unsent = false;
-        dictionary->entries[i].is_missed = !dictionary->entries[i].block;
         if (dictionary->entries[i].block)
             add_unsent(dictionary, i);
     }
@@ -298,9 +318,9 @@ void mr_dictionary_mark_all_unsent(struct mr_dictionary *dictionary)
 void mr_dictionary_stats(const struct mr_dictionary *dictionary,
                          struct mr_dictionary_stats *stats)
 {
-    *stats = (struct mr_dictionary_stats){.items = dictionary->count,
+    *stats = (struct mr_dictionary_stats){.items = dictionary->count - dictionary->gone,
                                           .unsent = dictionary->unsent_count,
                                           .bytes = dictionary->bytes,
                                           .beyond = dictionary->beyond,
-                                          .released = dictionary->released};
+                                          .forgotten = dictionary->forgotten};
 }

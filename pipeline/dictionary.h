@@ -18,8 +18,8 @@
  *     }
  *
  * Nodes are as many as there are ever new shapes. Past node_bytes_max, a node that was
- * sent is known by its id alone: it is not sent twice, and a new receiver does not get it
- * again until it comes by again. (Who needs nodes is the master, and it keeps them.)
+ * sent is forgotten: should it come by again, it is sent again, and a new receiver does
+ * not get it until then. (Who needs nodes is the master, and it keeps them.)
  *
  * One thread at a time. Owns copies of the items. Bounded by items and bytes.
  */
@@ -45,8 +45,8 @@ struct mr_dictionary_limits {
 struct mr_dictionary_stats {
     uint32_t items, unsent;
     size_t bytes;
-    uint64_t beyond;   /* news that found no room */
-    uint64_t released; /* nodes known by their id alone */
+    uint64_t beyond;    /* news that found no room */
+    uint64_t forgotten; /* nodes, once sent */
 };
 
 struct mr_dictionary;

@@ -132,6 +132,13 @@ static void random_operations_agree_with_a_plain_array(void **state)
         number = mr_test_random_below(&random, KEYS);
         assert_int_equal(mr_table_find(&table, key_of(number)), model[number]);
         assert_int_equal(table.count, count);
+        if (mr_test_random_below(&random, 3) == 0) {
+            number = mr_test_random_below(&random, KEYS);
+            assert_int_equal(mr_table_remove(&table, key_of(number)),
+                             model[number] != MR_TABLE_NONE);
+            count -= model[number] != MR_TABLE_NONE;
+            model[number] = MR_TABLE_NONE;
+        }
         if (mr_test_random_below(&random, 20000) == 0) {
             mr_table_clear(&table);
             memset(model, 0xff, sizeof(model));

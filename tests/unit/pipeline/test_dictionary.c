@@ -210,9 +210,7 @@ static void past_its_bounds_it_says_so_and_counts(void **state)
     mr_dictionary_free(dictionary);
 }
 
-/* The naive model: for each of 50 sites the best quality seen and the best sent. */
-static void nodes_past_their_budget_are_known_by_id_until_a_new_receiver_misses_them(
-    void **state)
+static void nodes_past_their_budget_are_forgotten_once_sent(void **state)
 {
     const struct mr_dictionary_limits limits = {.node_bytes_max = 2000};
     struct mr_dictionary *dictionary = new_dictionary(&limits);
@@ -230,22 +228,61 @@ static void nodes_past_their_budget_are_known_by_id_until_a_new_receiver_misses_
     }
     assert_int_equal(send_all(dictionary), 11);
     mr_dictionary_stats(dictionary, &stats);
-    assert_int_equal(stats.items, 11);
-    assert_int_equal(stats.released, 8);
+    assert_int_equal(stats.items, 3);
+    assert_int_equal(stats.forgotten, 8);
     assert_true(stats.bytes < 2500);
-    assert_int_equal(mr_dictionary_take(dictionary, &item), MR_OK); /* the last one */
-    assert_int_equal(send_all(dictionary), 0);
     mr_dictionary_mark_all_unsent(dictionary);
     assert_int_equal(send_all(dictionary), 3); /* the site, two nodes */
-    assert_int_equal(mr_dictionary_take(dictionary, &item), MR_OK);
+    assert_int_equal(mr_dictionary_take(dictionary, &item), MR_OK); /* the last one */
     assert_int_equal(send_all(dictionary), 1);
+    item.node.id.lo = 1; /* one that was kept */
     assert_int_equal(mr_dictionary_take(dictionary, &item), MR_OK);
     assert_int_equal(send_all(dictionary), 0);
     mr_dictionary_stats(dictionary, &stats);
-    assert_int_equal(stats.released, 8);
+    assert_int_equal(stats.forgotten, 9);
     mr_dictionary_free(dictionary);
 }
 
+/* However many nodes go by, sites among them are found, and what waits is told in its order. */
+static void what_is_forgotten_leaves_no_trace(void **state)
+{
+    const struct mr_dictionary_limits limits = {.node_bytes_max = 100, .items_max = 2000};
+    struct mr_dictionary *dictionary = new_dictionary(&limits);
+    static const uint8_t children[100];
+    struct mr_dictionary_stats stats;
+    uint64_t told = 0;
+
+    (void)state;
+    for (uint64_t i = 0; i < 50000; i++) {
+        struct mr_dict_item item = {.kind = MR_DICT_NODE}, out;
+
+        if (i % 50 == 0)
+            item = site_item(i, MR_QUALITY_SYMBOL, "name");
+        else
+            item.node = (struct mr_dict_node){
+                .id = {1, i}, .children = mr_span_of(children, sizeof(children))};
+        assert_int_equal(mr_dictionary_take(dictionary, &item), MR_OK);
+        while (i % 97 == 0 && mr_dictionary_peek(dictionary, &out)) {
+            assert_int_equal(out.kind == MR_DICT_SITE ? out.site.id.lo : out.node.id.lo,
+                             told++);
+            mr_dictionary_mark_sent(dictionary);
+        }
+    }
+    for (uint64_t i = 0; i < 50000; i += 50) {
+        struct mr_dict_item site = site_item(i, MR_QUALITY_SYMBOL, "name");
+
+        mr_dictionary_stats(dictionary, &stats);
+        told = stats.items;
+        assert_int_equal(mr_dictionary_take(dictionary, &site), MR_OK);
+        mr_dictionary_stats(dictionary, &stats);
+        assert_int_equal(stats.items, told); /* it was known */
+    }
+    assert_true(stats.items < 1000 + 100);
+    assert_int_equal(stats.beyond, 0);
+    mr_dictionary_free(dictionary);
+}
+
+/* The naive model: for each of 50 sites the best quality seen and the best sent. */
 static void random_sequences_agree_with_an_array_model(void **state)
 {
     struct mr_dictionary *dictionary = new_dictionary(NULL);
@@ -288,8 +325,8 @@ int main(void)
         cmocka_unit_test(every_kind_that_goes_upward_is_kept_and_no_other),
         cmocka_unit_test(a_new_receiver_gets_everything_in_the_first_order),
         cmocka_unit_test(past_its_bounds_it_says_so_and_counts),
-        cmocka_unit_test(
-            nodes_past_their_budget_are_known_by_id_until_a_new_receiver_misses_them),
+        cmocka_unit_test(nodes_past_their_budget_are_forgotten_once_sent),
+        cmocka_unit_test(what_is_forgotten_leaves_no_trace),
         cmocka_unit_test(random_sequences_agree_with_an_array_model),
     };
 
