@@ -8,6 +8,7 @@
 
 #define SCOPES_MAX 65536u
 #define GAINS_MAX (UINT32_C(1) << 31)
+#define QUIET_NS (500 * MR_MILLISECOND_NS) /* without gain: the burst is over */
 #define OPEN_PERIOD_NS                                                                   \
     MR_SECOND_NS /* how often open traces are told when nothing else is */
 
@@ -466,12 +467,22 @@ static bool has_gained(const struct mr_reduce *reduce)
            reduce->touched_entries.count || reduce->count_rows.count;
 }
 
+/* Between bursts, the pool of histograms goes back to the system: it is as large as the fullest delta needed. */
+static void watch_quiet(struct mr_reduce *reduce, uint64_t now_ns)
+{
+    if (has_gained(reduce))
+        reduce->gained_ns = now_ns;
+    else if (now_ns - reduce->gained_ns >= QUIET_NS)
+        mr_bin_pool_fini(&reduce->bins);
+}
+
 static enum mr_status reduce_tick(struct mr_filter *filter, uint64_t now_ns)
 {
     struct mr_reduce *reduce = mr_filter_state(filter);
     uint64_t since = now_ns > reduce->told_ns ? now_ns - reduce->told_ns : 0;
     enum mr_status status = MR_OK;
 
+    watch_quiet(reduce, now_ns);
     if (mr_filter_can_emit(filter) &&
         ((has_gained(reduce) && since >= reduce->config->delta_period_ns) ||
          (reduce->had_open && since >= OPEN_PERIOD_NS)))

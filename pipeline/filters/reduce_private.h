@@ -207,8 +207,9 @@ struct mr_reduce {
     struct mr_id
         told_source; /* the source whose number in this payload is told_source_index */
     uint32_t told_source_index, told_source_payload;
-    uint64_t told_ns; /* CLOCK_MONOTONIC of the last delta */
-    bool had_open;    /* the last delta told of open traces */
+    uint64_t told_ns;   /* CLOCK_MONOTONIC of the last delta */
+    uint64_t gained_ns; /* and of the last tick that found something gained */
+    bool had_open;      /* the last delta told of open traces */
     struct mr_bin_index bin_index;
 };
 

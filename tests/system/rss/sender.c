@@ -129,7 +129,11 @@ static void send_dictionary(struct feed *feed)
                                 .address = 0x400000,
                                 .build_id = mr_span_of(build_id, sizeof build_id),
                                 .path = "/nonexistent/rss"};
-    stream.stream = (struct mr_dict_stream){.stream = STREAM, .tid = 1, .name = "main"};
+    stream.stream = (struct mr_dict_stream){.stream = STREAM,
+                                            .tid = 1,
+                                            .name = "main",
+                                            .start_site = MR_SITE_FIRST_MODULE +
+                                                          PATTERN_MAIN * SITE_SPACING};
     mr_dict_writer_init(&writer, reserve(feed, MR_TEXT_MAX), MR_TEXT_MAX);
     if (mr_dict_put(&writer, &module) != MR_OK || mr_dict_put(&writer, &stream) != MR_OK)
         fail("dictionary", "does not fit");
