@@ -99,6 +99,7 @@ static enum mr_status start_master(struct mr_chain *chain, char *listen, size_t 
 static enum mr_status start_worker(struct mr_chain *chain, const char *forward,
                                    struct mr_error *error)
 {
+    const struct mr_chain_options *options = &chain->options;
     char ready[128], listen[280], to[300], outer[8192], root[8192], shapes[64], drain[64];
     char *const argv[] = {(char[]){"millrace"},
                           (char[]){"worker"},
@@ -113,8 +114,8 @@ static enum mr_status start_worker(struct mr_chain *chain, const char *forward,
                           root,
                           shapes,
                           drain,
+                          options->is_of_any_time ? (char[]){"--clock-limit=0"} : NULL,
                           NULL};
-    const struct mr_chain_options *options = &chain->options;
     enum mr_status status;
 
     (void)snprintf(ready, sizeof(ready), "%s/worker", chain->directory);

@@ -22,6 +22,7 @@ struct mr_chain_options {
     const char *store; /* a directory that is not there, or empty */
     const char *outer, *root, *shapes;
     uint64_t drain_timeout_ns;
+    bool is_of_any_time; /* what is recorded may be older than a day */
 };
 
 struct mr_chain {

@@ -4,6 +4,7 @@
 #include "base/clock.h"
 #include "base/options.h"
 #include "cli/chain.h"
+#include "cli/dump.h"
 #include "cli/program.h"
 #include "cli/render.h"
 #include "cli/report.h"
@@ -196,6 +197,36 @@ static int record_privately(const struct record_options *options,
     return exit_status;
 }
 
+/* `rest`: what follows the options; at most where to leave the recording. */
+static int dump(const struct record_options *options, char **rest, int count)
+{
+    const struct mr_view view = {.functions = (size_t)options->functions,
+                                 .entries = (size_t)options->entries,
+                                 .sort = (enum mr_view_sort)options->sort,
+                                 .width = mr_terminal_width(STDOUT_FILENO)};
+    const bool is_recovery = *options->recover != '\0';
+    const struct mr_dump wanted = {
+        .command = table.command,
+        .process = is_recovery ? options->recover : options->dump,
+        .is_recovery = is_recovery,
+        .places = options->recorder_dir,
+        .endpoint = options->endpoint,
+        .chain = {.store = count > 0 ? rest[0] : options->output,
+                  .outer = options->outer,
+                  .root = options->root,
+                  .shapes = shapes[options->shapes],
+                  .drain_timeout_ns = options->drain_timeout_ns,
+                  .is_of_any_time = true},
+        .view = &view};
+
+    if (*options->dump && *options->recover)
+        return say(EXIT_USAGE, "either --dump or --recover");
+    if (count > 1)
+        return say(EXIT_USAGE, "--dump and --recover run no program: one directory may "
+                               "follow");
+    return mr_dump_command(&wanted);
+}
+
 int mr_record_command(int argc, char **argv)
 {
     struct record_options options;
@@ -205,6 +236,8 @@ int mr_record_command(int argc, char **argv)
 
     if (exit_status >= 0)
         return exit_status;
+    if (*options.dump || *options.recover)
+        return dump(&options, argv + first, argc - first);
     if (first >= argc)
         return say(EXIT_USAGE, "name a program to run (see 'millrace record --help')");
     exit_status = examine(argv[first], options.unchecked, &target);

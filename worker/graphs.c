@@ -79,7 +79,7 @@ static void configure_lane(struct lane_parts *lane,
         .worker = incarnation,
         .level = (uint32_t)options->level,
         .streams_max = (uint32_t)options->max_streams,
-        .clock_limit_ns = MR_DECODE_CLOCK_LIMIT_DEFAULT,
+        .clock_limit_ns = options->clock_limit_ns,
     };
     lane->reconstruct = (struct mr_reconstruct_config){
         .outer = {.sites = lane->sites,
