@@ -5,9 +5,6 @@
 #include <zstd.h>
 
 #include "base/assert.h"
-#include "net/bytes.h"
-
-enum { SIZE_SIZE = 4 };
 
 void mr_frame_expander_init(struct mr_frame_expander *expander)
 {
@@ -57,32 +54,4 @@ enum mr_status mr_frame_expand(struct mr_frame_expander *expander, uint32_t max_
     frame->payload = mr_span_of(expander->data, size);
     frame->flags &= (uint16_t)~MR_WIRE_FLAG_ZSTD;
     return MR_OK;
-}
-
-enum mr_status mr_frame_compressor_init(struct mr_frame_compressor *compressor, int level)
-{
-    *compressor = (struct mr_frame_compressor){ZSTD_createCCtx(), level};
-    return compressor->context ? MR_OK : MR_ENOMEM;
-}
-
-void mr_frame_compressor_fini(struct mr_frame_compressor *compressor)
-{
-    (void)ZSTD_freeCCtx(compressor->context);
-    compressor->context = NULL;
-}
-
-size_t mr_frame_compress(struct mr_frame_compressor *compressor, struct mr_span payload,
-                         uint8_t *out, size_t capacity)
-{
-    size_t size;
-
-    MR_ASSERT(payload.size <= UINT32_MAX);
-    if (capacity < SIZE_SIZE)
-        return 0;
-    size = ZSTD_compressCCtx(compressor->context, out + SIZE_SIZE, capacity - SIZE_SIZE,
-                             payload.data, payload.size, compressor->level);
-    if (ZSTD_isError(size) || size + SIZE_SIZE >= payload.size)
-        return 0;
-    mr_put_u32(out, (uint32_t)payload.size);
-    return SIZE_SIZE + size;
 }
