@@ -141,6 +141,11 @@ size_t mr_sender_room(const struct mr_sender *sender);
  * MR_EREFUSED while refused. Never fails for good: errors are in last_error and stats, and the next address is tried.
  */
 enum mr_status mr_sender_poll(struct mr_sender *sender, uint64_t timeout_ns);
+/* Frames wait for the socket: the link is full, or the receiver does not read. Not for want of credit. */
+bool mr_sender_is_stalled(const struct mr_sender *sender);
+/* The connection of now does not leave this host; false where there is none. One through a tunnel looks so, too. */
+bool mr_sender_is_same_host(const struct mr_sender *sender);
+bool mr_sender_address_is_loopback(const struct mr_sender_address *address);
 bool mr_sender_is_drained(
     const struct mr_sender *sender); /* everything committed is acknowledged */
 /* Sends BYE when drained or at deadline (CLOCK_MONOTONIC ns), polling meanwhile; MR_OK or MR_ETIMEOUT. */

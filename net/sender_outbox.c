@@ -16,7 +16,7 @@
 #include "net/sender_private.h"
 
 /* Bytes per send(): larger ones gain nothing, and smaller ones let an ACK or a MOVE be seen in time. */
-enum { SEND_MAX = 1 << 20, AT_LENGTH = 8 };
+enum { SEND_MAX = 1 << 20, AT_FLAGS = 6, AT_LENGTH = 8 };
 
 static size_t frame_size(const struct mr_sender *s, size_t offset)
 {
@@ -178,15 +178,27 @@ void mr_outbox_sent(struct mr_sender *s, size_t size)
         s->sent_sequence = s->send_sequence;
 }
 
+/* Of the payload, as it came and, if it is compressed, as it goes into the receiver's hands. */
+static size_t payload_size(const struct mr_sender *s, size_t offset)
+{
+    const uint8_t *frame = s->config.outbox + offset;
+    size_t size = frame_size(s, offset) - MR_WIRE_HEADER_SIZE;
+
+    if ((frame[AT_FLAGS] & MR_WIRE_FLAG_ZSTD) && size >= sizeof(uint32_t) &&
+        mr_get_u32(frame + MR_WIRE_HEADER_SIZE) > size)
+        size = mr_get_u32(frame + MR_WIRE_HEADER_SIZE);
+    return size;
+}
+
 uint32_t mr_outbox_largest(const struct mr_sender *s)
 {
-    size_t largest = MR_WIRE_HEADER_SIZE, frame = s->head;
+    size_t largest = 0, frame = s->head;
 
     for (uint64_t sequence = s->oldest_sequence; sequence < s->next_sequence;
          sequence++) {
-        if (frame_size(s, frame) > largest)
-            largest = frame_size(s, frame);
+        if (payload_size(s, frame) > largest)
+            largest = payload_size(s, frame);
         frame = next_frame(s, frame);
     }
-    return (uint32_t)(largest - MR_WIRE_HEADER_SIZE);
+    return (uint32_t)largest;
 }

@@ -15,7 +15,7 @@ void mr_outbox_rewind(struct mr_sender *s);
 struct mr_span mr_outbox_sendable(const struct mr_sender *s, bool only_rest);
 /* `size` bytes of that were sent. */
 void mr_outbox_sent(struct mr_sender *s, size_t size);
-/* The largest payload of the frames held. */
+/* The largest payload of the frames held, expanded. */
 uint32_t mr_outbox_largest(const struct mr_sender *s);
 static inline bool mr_outbox_is_between_frames(const struct mr_sender *s)
 {

@@ -84,6 +84,36 @@ enum mr_loss_reason {
         MR_LOSS_REASON_COUNT = 10 /* reasons are 1 .. 9; index 0 is never used */
 };
 
+/* How a sender writes its data frames, FORMAT.md section 5, link: number, name in code, name shown. */
+#define MR_ENCODINGS(X)                                                                  \
+    X(0, WORDS, "words")                                                                 \
+    X(1, COMPACT, "compact")                                                             \
+    X(2, COMPACT_ZSTD, "compact+zstd")
+
+enum mr_encoding {
+#define X(number, name, text) MR_ENCODING_##name = (number),
+    MR_ENCODINGS(X)
+#undef X
+        MR_ENCODING_COUNT
+};
+
+/* Why it does so: number, name in code, text shown. */
+#define MR_ENCODING_REASONS(X)                                                           \
+    X(0, UNKNOWN, "no connection yet")                                                   \
+    X(1, ASKED, "MILLRACE_ENCODING says so")                                             \
+    X(2, SAME_HOST, "the receiver is on this host")                                      \
+    X(3, NETWORK, "the receiver is on another host")                                     \
+    X(4, LINK_FULL, "the link was full")                                                 \
+    X(5, LINK_FREE, "the link has room")                                                 \
+    X(6, NO_GAIN, "smaller was no faster: the receiver is what limits")                  \
+    X(7, WRITER_BUSY, "the writer could not keep up")
+
+enum mr_encoding_reason {
+#define X(number, name, text) MR_ENCODING_##name = (number),
+    MR_ENCODING_REASONS(X)
+#undef X
+};
+
 /* FORMAT.md section 4. */
 enum mr_wire_error {
     MR_WIRE_ERROR_FORMAT = 1,
