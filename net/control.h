@@ -89,6 +89,7 @@ enum mr_dict_kind {
     MR_DICT_SYNC = 7,
     MR_DICT_STRING = 8,
     MR_DICT_SOURCE_LOSS = 9,
+    MR_DICT_LINK = 10,
     MR_DICT_SITE = 16,
     MR_DICT_SCOPE = 17,
     MR_DICT_SOURCE = 18,
@@ -154,6 +155,10 @@ struct mr_dict_source_loss {
     uint32_t reason;
     uint64_t events;
 };
+struct mr_dict_link {
+    uint32_t encoding, reason; /* enum mr_encoding, enum mr_encoding_reason; or newer */
+    uint64_t events, bytes;
+};
 struct mr_dict_site {
     struct mr_id id;
     enum mr_site_type type;
@@ -204,6 +209,7 @@ struct mr_dict_item {
         struct mr_dict_sync sync;
         struct mr_dict_string string;
         struct mr_dict_source_loss source_loss;
+        struct mr_dict_link link;
         struct mr_dict_site site;
         struct mr_dict_scope scope;
         struct mr_dict_source source;

@@ -17,7 +17,7 @@
 void mr_encoding_init(struct mr_encoding_choice *choice, enum mr_encoding base,
                       enum mr_encoding limit, enum mr_encoding_reason reason)
 {
-    MR_ASSERT(base <= limit && limit < MR_ENCODING_COUNT);
+    MR_DEBUG_ASSERT(base <= limit && limit < MR_ENCODING_COUNT);
     *choice = (struct mr_encoding_choice){.level = base,
                                           .base = base,
                                           .limit = limit,

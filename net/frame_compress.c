@@ -30,7 +30,7 @@ size_t mr_frame_compress(struct mr_frame_compressor *compressor, struct mr_span 
 {
     size_t size;
 
-    MR_ASSERT(payload.size <= UINT32_MAX);
+    MR_DEBUG_ASSERT(payload.size <= UINT32_MAX);
     if (capacity < SIZE_SIZE)
         return 0;
     size = ZSTD_compressCCtx(compressor->context, out + SIZE_SIZE, capacity - SIZE_SIZE,

@@ -32,7 +32,7 @@ static void dict_close(struct mr_writer *writer)
 
     writer->is_dict_open = false;
     if (size > 0)
-        mr_writer_commit(writer, MR_FRAME_DICT, size, 0);
+        mr_writer_commit(writer, MR_FRAME_DICT, 0, size, 0);
 }
 
 /* False: the outbox is full, and the item is to be put again. */
@@ -289,6 +289,21 @@ static bool put_sync(struct mr_writer *writer, uint64_t now_ns)
     return true;
 }
 
+/* How what follows is written, and what was: to every receiver, and when it changes. */
+static bool put_link(struct mr_writer *writer)
+{
+    struct mr_dict_item item = {.kind = MR_DICT_LINK,
+                                .link = {.encoding = (uint32_t)writer->choice.level,
+                                         .reason = (uint32_t)writer->choice.reason,
+                                         .events = writer->events,
+                                         .bytes = writer->encoded_bytes}};
+
+    if (writer->is_link_told || writer->sender.state != MR_SENDER_OPEN)
+        return true;
+    writer->is_link_told = put(writer, &item);
+    return writer->is_link_told;
+}
+
 bool mr_announce_is_stale(const struct mr_writer *writer)
 {
     /* [C] pairs with [P] in mr_named_add(). */
@@ -298,7 +313,8 @@ bool mr_announce_is_stale(const struct mr_writer *writer)
 bool mr_announce(struct mr_writer *writer, uint64_t now_ns)
 {
     bool is_done = put_modules(writer) && put_named(writer) && put_streams(writer) &&
-                   put_source_losses(writer) && put_sync(writer, now_ns);
+                   put_source_losses(writer) && put_sync(writer, now_ns) &&
+                   put_link(writer);
 
     dict_close(writer);
     return is_done;

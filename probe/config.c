@@ -288,6 +288,9 @@ enum mr_status mr_config_parse(char *const *env, const char *exe,
     config->memory_bytes = options.memory_bytes;
     config->recorder_keep = (uint32_t)options.recorder_keep;
     config->min_size = options.min_size;
+    config->is_encoding_auto = options.encoding == 0;
+    config->encoding = /* in the order of the table, behind auto */
+        (enum mr_encoding)(options.encoding ? options.encoding - 1 : 0);
     config->exit_timeout_ns = options.exit_timeout_ns;
     config->is_exit_timeout_given = variable(env, "MILLRACE_EXIT_TIMEOUT")[0] != '\0';
     set_names(&options, exe, config);

@@ -16,6 +16,7 @@
 #include "net/endpoint.h"
 #include "probe/clock.h"
 #include "probe/sites.h"
+#include "net/wire.h"
 
 #define MR_RING_BYTES_MIN UINT64_C(4096)
 #define MR_CONFIG_TEXT_SIZE 256
@@ -35,6 +36,8 @@ struct mr_config {
     uint64_t ring_bytes; /* a power of two */
     uint64_t memory_bytes;
     uint64_t exit_timeout_ns;
+    bool is_encoding_auto;
+    enum mr_encoding encoding;  /* else */
     uint32_t recorder_keep;     /* policy overwrite: files of dead programs that stay */
     bool is_exit_timeout_given; /* by the user: waited for even if nobody ever answers */
     char app[MR_CONFIG_TEXT_SIZE];

@@ -17,6 +17,7 @@
  * the environment and returns: no memory, no thread, no handler. With control alone,
  * there is its thread and no other, and no ring, until recording is switched on.
  */
+#include "net/encoding.h"
 #include "probe/registry.h"
 
 #include "base/clock.h"
@@ -446,5 +447,22 @@ MR_EXPORT int mr_probe_stats(struct mr_probe_counts *stats)
     stats->lost_budget = mr_probe_lost(probe, MR_LOSS_BUDGET);
     stats->lost_nested = mr_probe_lost(probe, MR_LOSS_NESTED);
     stats->lost_exit = mr_probe_lost(probe, MR_LOSS_EXIT);
+    return 0;
+}
+
+MR_EXPORT int mr_probe_link(struct mr_probe_link_info *info)
+{
+    const struct mr_probe *probe = mr_probe;
+
+    memset(info, 0, sizeof(*info));
+    if (!mr_probe_enabled())
+        return -1;
+    /* Relaxed: numbers for people, each for itself. */
+    info->encoding = mr_encoding_name(mr_load_relaxed(&probe->link.encoding));
+    info->reason = mr_encoding_reason_text(mr_load_relaxed(&probe->link.reason));
+    info->changes = mr_load_relaxed(&probe->link.changes);
+    info->events = mr_load_relaxed(&probe->link.events);
+    info->bytes = mr_load_relaxed(&probe->link.bytes);
+    info->encode_ns = mr_load_relaxed(&probe->link.encode_ns);
     return 0;
 }

@@ -39,6 +39,12 @@ struct mr_source {
 struct mr_control;
 struct mr_writer;
 
+/* The writer's numbers of its link, for mr_probe_link(). */
+struct mr_link {
+    _Atomic uint32_t encoding, reason; /* enum mr_encoding, enum mr_encoding_reason */
+    _Atomic uint64_t changes, events, bytes, encode_ns;
+};
+
 struct mr_probe {
     struct mr_config config; /* its endpoints may be set by the first switch */
     struct mr_pool pool;
@@ -70,6 +76,7 @@ struct mr_probe {
     /* The writer's counts for mr_probe_stats(). */
     _Atomic uint64_t events_written, events_acked;
     _Atomic uint64_t lost[MR_LOSS_REASON_COUNT];
+    struct mr_link link;
     struct mr_writer *writer;
 
     /*

@@ -78,6 +78,8 @@ static void publish(struct mr_writer *writer, const struct mr_drain_totals *tota
 static enum mr_round commit_frame(struct mr_writer *writer)
 {
     struct mr_drain_frame *frame = &writer->frame;
+    uint16_t flags;
+    size_t size;
 
     if (frame->size == 0)
         return MR_ROUND_EMPTY;
@@ -85,7 +87,8 @@ static enum mr_round commit_frame(struct mr_writer *writer)
         mr_drain_abort(frame);
         return MR_ROUND_MOVED;
     }
-    mr_writer_commit(writer, MR_FRAME_CHUNKS, frame->size, frame->totals.events);
+    size = mr_writer_encode(writer, &flags);
+    mr_writer_commit(writer, MR_FRAME_CHUNKS, flags, size, frame->totals.events);
     mr_repeat_note_ended(writer);
     mr_drain_commit(frame, &writer->probe->pool);
     writer->moved_bytes += frame->size;
@@ -103,7 +106,7 @@ static enum mr_round round_once(struct mr_writer *writer, uint64_t now_ns)
     payload = mr_writer_reserve(writer);
     if (!payload)
         return MR_ROUND_FULL;
-    mr_drain_begin(&writer->frame, payload, MR_WRITER_FRAME);
+    mr_writer_open_frame(writer, payload);
     stage_rings(writer, now_ns);
     return commit_frame(writer);
 }
@@ -250,7 +253,7 @@ static bool end_streams(struct mr_writer *writer)
         payload = mr_writer_reserve(writer);
         if (!payload)
             return false;
-        mr_drain_begin(&writer->frame, payload, MR_WRITER_FRAME);
+        mr_writer_open_frame(writer, payload);
         if (mr_drain_source_end(&writer->frame, ring, writer->epoch))
             (void)commit_frame(writer);
         if (!ring->done.is_last)
@@ -315,7 +318,9 @@ static bool make_writer(struct mr_probe *probe)
     if (!writer)
         return false;
     writer->outbox = map(MR_WRITER_OUTBOX);
-    if (!writer->outbox) {
+    if (!writer->outbox || !mr_writer_encode_init(writer)) {
+        if (writer->outbox)
+            (void)munmap(writer->outbox, MR_WRITER_OUTBOX);
         (void)munmap(writer, sizeof(*writer));
         return false;
     }
@@ -335,6 +340,7 @@ enum mr_status mr_writer_start(struct mr_probe *probe)
     probe->writer->probe = probe;
     probe->writer->idle_ns = IDLE_MIN_NS;
     probe->writer->nap_ns = NAP_MIN_NS;
+    mr_writer_choose_first(probe->writer);
     mr_store_relaxed(&probe->pool.shared.pid, probe->source.pid);
     if (mr_own_thread(probe, writer_main) != MR_OK)
         return MR_ENOMEM;
@@ -345,6 +351,7 @@ enum mr_status mr_writer_start(struct mr_probe *probe)
 void mr_writer_after_fork(struct mr_probe *probe)
 {
     struct mr_writer *writer = probe->writer;
+    struct mr_writer_scratch *scratch;
     uint8_t *outbox;
 
     if (!writer)
@@ -352,8 +359,11 @@ void mr_writer_after_fork(struct mr_probe *probe)
     if (writer->has_sender)
         mr_writer_abandon(writer);
     outbox = writer->outbox;
+    scratch = writer->scratch;
+    mr_writer_encode_after_fork(writer);
     /* Fresh pages instead of copies; nobody else has these. */
     (void)madvise(outbox, MR_WRITER_OUTBOX, MADV_DONTNEED);
     (void)madvise(writer, sizeof(*writer), MADV_DONTNEED);
     writer->outbox = outbox;
+    writer->scratch = scratch;
 }

@@ -11,6 +11,8 @@
 #ifndef MR_PROBE_WRITER_H
 #define MR_PROBE_WRITER_H
 
+#include "net/encoding.h"
+#include "net/frame_compress.h"
 #include "net/sender.h"
 #include "probe/drain.h"
 #include "probe/own_fd.h"
@@ -78,6 +80,16 @@ struct mr_writer {
     uint64_t events;
     uint64_t events_until[MR_WRITER_FRAMES_MAX];
 
+    /* How frames are written; see writer_encode.c. */
+    struct mr_writer_scratch *scratch; /* mapped */
+    struct mr_frame_compressor compressor;
+    struct mr_encoding_choice choice;
+    uint8_t *payload; /* where the frame goes that is being drained */
+    bool is_link_told, was_stalled;
+    uint64_t choice_changes; /* before this `choice` */
+    uint64_t choose_at_ns, watched_ns, stalled_ns;
+    uint64_t encoded_bytes, encode_ns;
+
     uint32_t flush_started, flush_rounds_left;
     uint64_t flush_sequence;
     uint64_t moved_at_ns, moved_bytes; /* by the last pass */
@@ -102,11 +114,25 @@ void mr_repeat_note_gone(struct mr_writer *writer, const struct mr_module *modul
 /* The streams that end in the frame just committed, before their rings are given back. */
 void mr_repeat_note_ended(struct mr_writer *writer);
 
+/* writer_encode.c */
+/* False: no memory. */
+bool mr_writer_encode_init(struct mr_writer *writer);
+void mr_writer_encode_after_fork(struct mr_writer *writer);
+/* Before there is a connection, and for each new one. */
+void mr_writer_choose_first(struct mr_writer *writer);
+void mr_writer_choose_for_connection(struct mr_writer *writer);
+/* After all input and output: measures, and chooses anew when it is time. */
+void mr_writer_watch_link(struct mr_writer *writer, uint64_t now_ns);
+/* Begins writer->frame, whose chunks mr_writer_encode() then puts at `payload`. */
+void mr_writer_open_frame(struct mr_writer *writer, uint8_t *payload);
+/* The size of the payload; *flags: of the frame. */
+size_t mr_writer_encode(struct mr_writer *writer, uint16_t *flags);
+
 /* writer_io.c */
 /* Room for a frame in the outbox, or NULL. */
 uint8_t *mr_writer_reserve(struct mr_writer *writer);
-void mr_writer_commit(struct mr_writer *writer, enum mr_frame_type type, size_t size,
-                      uint64_t events);
+void mr_writer_commit(struct mr_writer *writer, enum mr_frame_type type, uint16_t flags,
+                      size_t size, uint64_t events);
 /* Connects once it can, then sends and receives what can be; true when something moved. */
 bool mr_writer_io(struct mr_writer *writer, uint64_t now_ns, uint64_t timeout_ns);
 /* In a forked child: gives up the copy of the parent's connection. */

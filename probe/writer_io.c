@@ -59,6 +59,7 @@ static void on_welcomed(void *context, uint64_t next_sequence)
 
     (void)next_sequence;
     writer->is_welcomed = true;
+    mr_writer_choose_for_connection(writer);
 }
 
 static bool open_sender(struct mr_writer *writer, uint64_t now_ns)
@@ -96,10 +97,10 @@ uint8_t *mr_writer_reserve(struct mr_writer *writer)
     return mr_sender_reserve(sender, MR_WRITER_FRAME);
 }
 
-void mr_writer_commit(struct mr_writer *writer, enum mr_frame_type type, size_t size,
-                      uint64_t events)
+void mr_writer_commit(struct mr_writer *writer, enum mr_frame_type type, uint16_t flags,
+                      size_t size, uint64_t events)
 {
-    uint64_t sequence = mr_sender_commit(&writer->sender, type, 0, size);
+    uint64_t sequence = mr_sender_commit(&writer->sender, type, flags, size);
 
     writer->events += events;
     writer->events_until[sequence % MR_WRITER_FRAMES_MAX] = writer->events;
@@ -177,6 +178,7 @@ bool mr_writer_io(struct mr_writer *writer, uint64_t now_ns, uint64_t timeout_ns
     forget_lost_socket(writer);
     status = mr_sender_poll(&writer->sender, timeout_ns);
     adopt_new_socket(writer);
+    mr_writer_watch_link(writer, mr_clock_monotonic_ns());
     return status == MR_OK;
 }
 

@@ -351,8 +351,16 @@ static void begin_chunk(struct mr_decode *decode, const struct mr_chunk *chunk)
     }
 }
 
-static void count_chunk(struct mr_decode *decode)
+static void count_chunk(struct mr_decode *decode, const struct mr_chunk *chunk)
 {
+    bool is_compact = chunk->encoding == MR_CHUNK_COMPACT;
+
+    mr_counters_add(&decode->counters,
+                    is_compact ? MR_DECODE_COMPACT_EVENTS : MR_DECODE_WORDS_EVENTS,
+                    chunk->events);
+    mr_counters_add(&decode->counters,
+                    is_compact ? MR_DECODE_COMPACT_BYTES : MR_DECODE_WORDS_BYTES,
+                    MR_CHUNK_HEADER_SIZE + chunk->body.size);
     mr_counters_add(&decode->counters, MR_DECODE_INVERSIONS, decode->inversions);
     mr_counters_add(&decode->counters, MR_DECODE_UNKNOWN_SITES, decode->unknown_sites);
     mr_counters_add(&decode->counters, MR_DECODE_UNKNOWN_RECORDS,
@@ -370,7 +378,7 @@ static enum mr_status end_chunk(struct mr_decode *decode, const struct mr_chunk 
 
     stream->ticks = decode->reader.ticks;
     stream->next_event = chunk->first_event + chunk->events;
-    count_chunk(decode);
+    count_chunk(decode, chunk);
     if (decode->counted > chunk->events) {
         stream->next_event = chunk->first_event + decode->counted;
         mr_decode_break(decode, decode->source,

@@ -1,5 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Dictionaries of a probe. */
+#include <inttypes.h>
+
+#include "base/clock.h"
+#include "base/log.h"
+#include "net/encoding.h"
 #include "net/ids.h"
 #include "pipeline/filters/decode_private.h"
 
@@ -65,6 +70,20 @@ static enum mr_status take_counter(struct mr_decode *decode, struct mr_source *s
     return status == MR_OK ? mr_dict_batch_emit(&decode->dict, decode->filter) : status;
 }
 
+/* For people: which way a source sends, and why. */
+static void take_link(const struct mr_source *source, const struct mr_dict_link *link)
+{
+    static struct mr_log_limit limit = MR_LOG_LIMIT(MR_SECOND_NS);
+
+    (void)mr_log_limited(&limit, MR_LOG_INFO,
+                         "%s[%u] on %s sends %s: %s (%" PRIu64 " events in %" PRIu64
+                         " bytes before)",
+                         source->info.app, source->info.pid, source->info.host,
+                         mr_encoding_name(link->encoding),
+                         mr_encoding_reason_text(link->reason), link->events,
+                         link->bytes);
+}
+
 static enum mr_status take_item(struct mr_decode *decode, struct mr_source *source,
                                 const struct mr_dict_item *item, bool is_repetition)
 {
@@ -84,6 +103,9 @@ static enum mr_status take_item(struct mr_decode *decode, struct mr_source *sour
         return take_source_loss(decode, source, &item->source_loss, is_repetition);
     case MR_DICT_COUNTER:
         return take_counter(decode, source, &item->counter);
+    case MR_DICT_LINK:
+        take_link(source, &item->link);
+        return MR_OK;
     case MR_DICT_LABEL_KEY:
     case MR_DICT_SYNC:
     case MR_DICT_STRING:

@@ -21,6 +21,11 @@ enum mr_decode_counter {
     MR_DECODE_REFUSED_SITES, /* past a limit */
     MR_DECODE_REFUSED_STREAMS,
     MR_DECODE_UNKNOWN_VALUES, /* of counters that nobody told */
+    /* Of chunks as they came, expanded; headers among the bytes. */
+    MR_DECODE_WORDS_EVENTS,
+    MR_DECODE_WORDS_BYTES,
+    MR_DECODE_COMPACT_EVENTS,
+    MR_DECODE_COMPACT_BYTES,
     MR_DECODE_COUNTERS
 };
 

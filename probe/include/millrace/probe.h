@@ -126,6 +126,21 @@ struct mr_probe_counts {
 /* 0, or -1 when nothing was ever recorded (all are 0 then). Not in signal handlers. */
 int mr_probe_stats(struct mr_probe_counts *stats);
 
+/*
+ * How events are sent (MILLRACE_ENCODING), and what that took so far. 0, or -1 when
+ * nothing is being recorded. Not in signal handlers.
+ */
+struct mr_probe_link_info {
+    const char *encoding; /* "words", "compact" or "compact+zstd"; static, as is reason */
+    const char *reason;   /* of the choice */
+    uint64_t changes;     /* of the encoding */
+    uint64_t events;      /* written as frames */
+    uint64_t bytes;       /* of these frames */
+    uint64_t encode_ns;   /* of the probe's own thread, beyond copying words */
+};
+
+int mr_probe_link(struct mr_probe_link_info *link);
+
 /* What the compiler calls for functions built with -finstrument-functions. */
 void __cyg_profile_func_enter(void *function, void *call_site);
 void __cyg_profile_func_exit(void *function, void *call_site);
