@@ -72,6 +72,7 @@ static void publish(struct mr_writer *writer, const struct mr_drain_totals *tota
     for (size_t i = 0; i < MR_LOSS_REASON_COUNT; i++)
         if (totals->lost[i])
             (void)mr_add_relaxed(&probe->lost[i], totals->lost[i]);
+    mr_writer_tell_link(writer);
     mr_store_release(&probe->events_written, writer->events);
 }
 

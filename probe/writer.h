@@ -123,6 +123,8 @@ void mr_writer_choose_first(struct mr_writer *writer);
 void mr_writer_choose_for_connection(struct mr_writer *writer);
 /* After all input and output: measures, and chooses anew when it is time. */
 void mr_writer_watch_link(struct mr_writer *writer, uint64_t now_ns);
+/* For mr_probe_link(). */
+void mr_writer_tell_link(struct mr_writer *writer);
 /* Begins writer->frame, whose chunks mr_writer_encode() then puts at `payload`. */
 void mr_writer_open_frame(struct mr_writer *writer, uint8_t *payload);
 /* The size of the payload; *flags: of the frame. */

@@ -46,7 +46,7 @@ void mr_writer_encode_after_fork(struct mr_writer *writer)
     (void)madvise(writer->scratch, scratch_size(), MADV_DONTNEED);
 }
 
-static void tell(struct mr_writer *writer)
+void mr_writer_tell_link(struct mr_writer *writer)
 {
     struct mr_link *link = &writer->probe->link;
 
@@ -62,10 +62,12 @@ static void tell(struct mr_writer *writer)
 static void choose_anew(struct mr_writer *writer, enum mr_encoding base,
                         enum mr_encoding limit, enum mr_encoding_reason reason)
 {
-    writer->choice_changes += writer->choice.changes + (writer->choice.level != base);
+    writer->choice_changes += writer->choice.changes;
+    if (writer->choice.reason != MR_ENCODING_UNKNOWN)
+        writer->choice_changes += writer->choice.level != base;
     mr_encoding_init(&writer->choice, base, limit, reason);
     writer->is_link_told = false;
-    tell(writer);
+    mr_writer_tell_link(writer);
 }
 
 /* Before there is a connection, by the address that it will be to, if that is known. */
@@ -131,7 +133,7 @@ void mr_writer_watch_link(struct mr_writer *writer, uint64_t now_ns)
                                          .made = sender->next_sequence - 1};
     if (mr_encoding_step(&writer->choice, &sample))
         writer->is_link_told = false;
-    tell(writer);
+    mr_writer_tell_link(writer);
 }
 
 /* The chunks of `frame` as compact ones to `out`; one that would not be smaller stays. Never more than they were. */

@@ -2,11 +2,11 @@
 /*
  * A receiver that keeps an account of its own of what probes send, and prints it:
  *
- *     sink PORT_FILE [--sources N] [--sleep-us N] [--deaf] [--patient]
+ *     sink PORT_FILE [--sources N] [--sleep-us N] [--deaf] [--deaf-after N] [--patient]
  *
  * It listens on a free port of loopback, writes its number to PORT_FILE, and ends when N
  * (1) sources have finished or died, or at SIGTERM. --sleep-us: between two frames.
- * --deaf: accepts and never reads. --patient: who leaves without BYE will come again. Exit status 1 if a probe broke a promise.
+ * --deaf: accepts and never reads. --deaf-after: reads no more once N data frames came. --patient: who leaves without BYE will come again. Exit status 1 if a probe broke a promise.
  */
 #include "sink.h"
 
@@ -29,6 +29,7 @@
 struct options {
     const char *port_file;
     uint32_t sources, sleep_us;
+    uint64_t deaf_after; /* 0: never */
     bool is_deaf, is_patient;
 };
 
@@ -155,6 +156,8 @@ static bool take_frame(uint32_t index, const struct mr_frame *frame)
     else if (frame->type == MR_FRAME_CHUNKS)
         sink_take_chunks(source, frame->payload);
     source->next_sequence = frame->sequence + 1;
+    if (sink.options.deaf_after && frame->sequence >= sink.options.deaf_after)
+        sink.options.is_deaf = true;
     if (sink.options.sleep_us) {
         (void)usleep(sink.options.sleep_us);
         (void)mr_conn_ack(sink.connections[index], frame->sequence, CREDIT);
@@ -166,10 +169,10 @@ static bool take_frame(uint32_t index, const struct mr_frame *frame)
 static bool serve(uint32_t index)
 {
     struct mr_conn *conn = sink.connections[index];
-    enum mr_status read = mr_conn_read(conn), status;
+    enum mr_status read = mr_conn_read(conn), status = MR_AGAIN;
     struct mr_frame frame;
 
-    while ((status = mr_conn_next(conn, &frame)) == MR_OK)
+    while (!sink.options.is_deaf && (status = mr_conn_next(conn, &frame)) == MR_OK)
         if (!take_frame(index, &frame))
             return false;
     if (sink.sources[index])
@@ -226,6 +229,8 @@ static void parse(int argc, char **argv)
             sink.options.sources = (uint32_t)strtoul(argv[++i], NULL, 10);
         else if (strcmp(argv[i], "--sleep-us") == 0 && i + 1 < argc)
             sink.options.sleep_us = (uint32_t)strtoul(argv[++i], NULL, 10);
+        else if (strcmp(argv[i], "--deaf-after") == 0 && i + 1 < argc)
+            sink.options.deaf_after = strtoull(argv[++i], NULL, 10);
         else if (strcmp(argv[i], "--deaf") == 0)
             sink.options.is_deaf = true;
         else if (strcmp(argv[i], "--patient") == 0)

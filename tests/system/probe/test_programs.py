@@ -155,6 +155,37 @@ def test_block_waits_then_drops():
         check(len(lines) == 1 and "could not be sent" in lines[0] and "MILLRACE_EXIT_TIMEOUT" in lines[0], process.stderr)
 
 
+def test_encodings_keep_the_account():
+    """What the sink finds in compact and compressed chunks is what the probe says: losses, wide records, short streams."""
+    for encoding in "compact", "compact+zstd":
+        _, accounts, output = trace("calls", 1000000, ENCODING=encoding, POLICY="block")
+        check(accounts[0]["events"] == 2000002 and accounts[0]["open"] == 0, output)
+        _, accounts, output = trace("calls", 1000000, sink=["--sleep-us", "50"], RING_SIZE="4KiB", ENCODING=encoding)
+        check(accounts[0]["ring-full"] > 0 and accounts[0]["underflows"] == 0, "nothing was dropped: " + output)
+        _, accounts, output = trace("threads", 1000, 10, MEMORY="4MiB", POLICY="block", ENCODING=encoding)
+        check(accounts[0]["streams"] == 1001 and accounts[0]["budget"] == 0, output)
+        if not SANITIZED:  # see test_fork
+            trace("fork", 5, 1000, sources=6, ENCODING=encoding)
+
+
+def test_receivers_that_do_not_read():
+    """One that never reads, and one that stops: what is lost is counted, and the end of the program waits as long as it may."""
+    for options in ["--deaf"], ["--deaf-after", "20"]:
+        for policy, reason in ("drop", "ring_full"), ("block", "block_timeout"):
+            with Sink(*options) as sink:
+                process = run([SUBJECT, "calls", 4000000], sink.endpoint, flush_ms=100, POLICY=policy, ENCODING="words",
+                              BLOCK_TIMEOUT="1ms", EXIT_TIMEOUT="50ms")
+                subject = lines_of(process.stdout, "subject")[0]
+                check(subject["flushed"] == 0 and subject[reason] > 0, f"{options} {policy}: {process.stdout}")
+                check(subject["acked"] < subject["written"], process.stdout)
+                check(subject["written"] + subject[reason] <= subject["made"], process.stdout)
+                lines = process.stderr.splitlines()
+                check(len(lines) == 1 and "could not be sent" in lines[0] and "MILLRACE_EXIT_TIMEOUT" in lines[0],
+                      f"{options} {policy}: {process.stderr}")
+                told = [int(number) for number in re.findall(r"\d+", lines[0])]
+                check(told[0] > 0 and any(number >= subject[reason] for number in told), process.stderr + process.stdout)
+
+
 def test_short_threads_share_rings():
     _, accounts, output = trace("threads", 10000, 10, MEMORY="4MiB", POLICY="block")
     check(accounts[0]["streams"] == 10001 and accounts[0]["last"] == 10000, output)
