@@ -14,9 +14,9 @@
 
 #include "net/control.h"
 #include "net/endpoint.h"
+#include "net/wire.h"
 #include "probe/clock.h"
 #include "probe/sites.h"
-#include "net/wire.h"
 
 #define MR_RING_BYTES_MIN UINT64_C(4096)
 #define MR_CONFIG_TEXT_SIZE 256

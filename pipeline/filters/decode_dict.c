@@ -75,13 +75,12 @@ static void take_link(const struct mr_source *source, const struct mr_dict_link 
 {
     static struct mr_log_limit limit = MR_LOG_LIMIT(MR_SECOND_NS);
 
-    (void)mr_log_limited(&limit, MR_LOG_INFO,
-                         "%s[%u] on %s sends %s: %s (%" PRIu64 " events in %" PRIu64
-                         " bytes before)",
-                         source->info.app, source->info.pid, source->info.host,
-                         mr_encoding_name(link->encoding),
-                         mr_encoding_reason_text(link->reason), link->events,
-                         link->bytes);
+    (void)mr_log_limited(
+        &limit, MR_LOG_INFO,
+        "%s[%u] on %s sends %s: %s (%" PRIu64 " events in %" PRIu64 " bytes before)",
+        source->info.app, source->info.pid, source->info.host,
+        mr_encoding_name(link->encoding), mr_encoding_reason_text(link->reason),
+        link->events, link->bytes);
 }
 
 static enum mr_status take_item(struct mr_decode *decode, struct mr_source *source,

@@ -13,8 +13,10 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "net/control.h"
+#include "net/frame_compress.h"
 
 #include <inttypes.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 
@@ -31,23 +33,30 @@ enum counter {
     COUNTER_FAILURES,
     COUNTER_RESENDS,
     COUNTER_TOO_LARGE,
+    COUNTER_PACKED,
+    COUNTER_SAVED,
     COUNTER_COUNT
 };
 
 static const char *const counter_names[COUNTER_COUNT] = {
-    "forward_frames",   "forward_acked",   "forward_bytes",    "forward_connects",
-    "forward_failures", "forward_resends", "forward_too_large"};
+    "forward_frames",    "forward_acked",    "forward_bytes",
+    "forward_connects",  "forward_failures", "forward_resends",
+    "forward_too_large", "forward_packed",   "forward_bytes_saved"};
 
 struct forward {
     const struct mr_forward_config *config;
     struct mr_sender sender;
     uint8_t *outbox;
+    struct mr_frame_compressor compressor;
+    void *compressor_memory;
     size_t
         outbox_used; /* bytes from its start that frames have lain in since it was trimmed */
     uint64_t told[COUNTER_COUNT]; /* what mr_filter_count() has of the sender's numbers */
     uint64_t progress_ns; /* when frames_acked last grew, or the stop was first seen */
     uint64_t progress_acked;
     bool was_open, saw_stop;
+    bool
+        is_far; /* the receiver is on another host: bytes cost more than making them fewer */
 };
 
 static size_t write_hello(void *context, uint64_t oldest, uint8_t *out, size_t capacity)
@@ -76,6 +85,30 @@ static size_t on_lacking(void *context, uint64_t *cursor, uint8_t *out, size_t c
     return 0;
 }
 
+static void free_memory(struct forward *forward)
+{
+    free(forward->compressor_memory);
+    if (forward->outbox)
+        (void)munmap(forward->outbox, (size_t)forward->config->outbox_bytes);
+}
+
+static bool make_memory(struct forward *forward)
+{
+    size_t size = mr_frame_compressor_size(MR_FRAME_COMPRESS_LEVEL);
+    void *outbox =
+        mmap(NULL, (size_t)forward->config->outbox_bytes, PROT_READ | PROT_WRITE,
+             MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+
+    forward->outbox = outbox == MAP_FAILED ? NULL : outbox;
+    forward->compressor_memory = malloc(size);
+    if (forward->outbox && forward->compressor_memory &&
+        mr_frame_compressor_init(&forward->compressor, MR_FRAME_COMPRESS_LEVEL,
+                                 forward->compressor_memory, size) == MR_OK)
+        return true;
+    free_memory(forward);
+    return false;
+}
+
 static enum mr_status forward_open(struct mr_filter *filter, const void *config,
                                    struct mr_error *error)
 {
@@ -93,9 +126,7 @@ static enum mr_status forward_open(struct mr_filter *filter, const void *config,
     MR_ASSERT(given->link && given->address_count > 0);
     MR_ASSERT(given->outbox_bytes >= 2 * (uint64_t)given->max_frame);
     forward->config = given;
-    forward->outbox = mmap(NULL, (size_t)given->outbox_bytes, PROT_READ | PROT_WRITE,
-                           MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-    if (forward->outbox == MAP_FAILED)
+    if (!make_memory(forward))
         return mr_error_set(error, MR_ENOMEM,
                             "no memory for an outbox of %" PRIu64 " bytes (--outbox)",
                             given->outbox_bytes);
@@ -104,7 +135,7 @@ static enum mr_status forward_open(struct mr_filter *filter, const void *config,
     for (uint32_t i = 0; i < COUNTER_COUNT; i++)
         mr_filter_name_counter(filter, i, counter_names[i]);
     if (mr_sender_init(&forward->sender, &sender) != MR_OK) {
-        (void)munmap(forward->outbox, (size_t)given->outbox_bytes);
+        free_memory(forward);
         return mr_error_set(error, MR_EUSAGE, "cannot send to %s", given->target);
     }
     return MR_OK;
@@ -144,9 +175,11 @@ static void log_state(struct forward *forward)
 
     if (is_open != forward->was_open) {
         forward->was_open = is_open;
+        forward->is_far = is_open && !mr_sender_is_same_host(&forward->sender);
         mr_store_relaxed(&forward->config->link->is_open, is_open); /* for people */
         if (is_open)
-            mr_log_info("forward: connected to %s", target);
+            mr_log_info("forward: connected to %s%s", target,
+                        forward->is_far ? ", on another host: compressed" : "");
         else
             mr_log_info("forward: the connection is lost: %s",
                         forward->sender.last_error.text);
@@ -201,14 +234,34 @@ static void give_up(struct forward *forward, uint64_t frames)
     mr_add_relaxed(&forward->config->link->frames_given_up, frames); /* a number */
 }
 
+/* Compressed on its way to another host, where that makes it smaller; the size of what was put. */
+static size_t put_payload(struct mr_filter *filter, uint8_t *payload,
+                          struct mr_span bytes, uint16_t *flags)
+{
+    struct forward *forward = mr_filter_state(filter);
+    size_t size = 0;
+
+    if (forward->is_far)
+        size = mr_frame_compress(&forward->compressor, bytes, payload, bytes.size);
+    if (size == 0) {
+        memcpy(payload, bytes.data, bytes.size);
+        return bytes.size;
+    }
+    mr_filter_count(filter, COUNTER_PACKED, 1);
+    mr_filter_count(filter, COUNTER_SAVED, bytes.size - size);
+    *flags = MR_WIRE_FLAG_ZSTD;
+    return size;
+}
+
 static enum mr_status send_batch(struct mr_filter *filter, const struct mr_batch *batch)
 {
     static struct mr_log_limit limit = MR_LOG_LIMIT(10 * MR_SECOND_NS);
     struct forward *forward = mr_filter_state(filter);
     enum mr_frame_type type =
         batch->kind == MR_BATCH_DICT ? MR_FRAME_DICT : MR_FRAME_DELTA;
+    uint16_t flags = 0;
     uint8_t *payload;
-    size_t end;
+    size_t size, end;
 
     if (batch->bytes.size > forward->sender.config.max_frame) {
         mr_filter_count(filter, COUNTER_TOO_LARGE, 1);
@@ -226,11 +279,12 @@ static enum mr_status send_batch(struct mr_filter *filter, const struct mr_batch
         give_up(forward, 1);
         return MR_OK;
     }
-    memcpy(payload, batch->bytes.data, batch->bytes.size);
-    end = (size_t)(payload - forward->outbox) + batch->bytes.size;
+    size = put_payload(filter, payload, mr_span_of(batch->bytes.data, batch->bytes.size),
+                       &flags);
+    end = (size_t)(payload - forward->outbox) + size;
     if (end > forward->outbox_used)
         forward->outbox_used = end;
-    (void)mr_sender_commit(&forward->sender, type, 0, batch->bytes.size);
+    (void)mr_sender_commit(&forward->sender, type, flags, size);
     return MR_OK;
 }
 
@@ -287,7 +341,7 @@ static void forward_close(struct mr_filter *filter)
     struct forward *forward = mr_filter_state(filter);
 
     mr_sender_fini(&forward->sender);
-    (void)munmap(forward->outbox, (size_t)forward->config->outbox_bytes);
+    free_memory(forward);
 }
 
 const struct mr_filter_kind mr_forward_filter = {.name = "forward",

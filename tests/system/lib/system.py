@@ -119,13 +119,13 @@ class System:
         kept.update({key: str(value) for key, value in more.items()})
         return kept
 
-    def start(self, name, command, seconds=READY_S):
-        """Starts `millrace COMMAND... --ready-file F` and waits for F."""
+    def start(self, name, command, seconds=READY_S, prefix=()):
+        """Starts `PREFIX... millrace COMMAND... --ready-file F` and waits for F. What stands in front becomes millrace by exec."""
         self.count += 1
         ready = self.folder / f"{self.count}-{name}.ready"
         log = self.folder / f"{self.count}-{name}.log"
         with open(log, "wb") as output:
-            process = subprocess.Popen([MILLRACE, *command, "--ready-file", str(ready)], env=self.environment(),
+            process = subprocess.Popen([*prefix, MILLRACE, *command, "--ready-file", str(ready)], env=self.environment(),
                                        stdin=subprocess.DEVNULL, stdout=output, stderr=output, cwd=self.folder,
                                        preexec_fn=die_with_parent)
         server = Server(name, process, log, {"listen": ""})
@@ -142,9 +142,9 @@ class System:
         server.store = store
         return server
 
-    def worker(self, forward, *options, level=1, listen="127.0.0.1:0"):
+    def worker(self, forward, *options, level=1, listen="127.0.0.1:0", prefix=()):
         return self.start(f"worker-{level}", ["worker", "--listen", "tcp://" + listen, "--forward", forward,
-                                              "--level", str(level), *options])
+                                              "--level", str(level), *options], prefix=prefix)
 
     def stop(self, server, status=0):
         """SIGTERM; a worker drains. Its exit status is checked."""

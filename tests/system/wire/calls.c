@@ -110,8 +110,8 @@ __attribute__((no_instrument_function)) int main(int argc, char **argv)
         (void)mr_probe_flush(60000);
     if (mr_probe_link(&link) != 0)
         return 0;
-    printf("link encoding=%s changes=%llu events=%llu bytes=%llu reason=%s\n", link.encoding,
-           (unsigned long long)link.changes, (unsigned long long)link.events,
-           (unsigned long long)link.bytes, link.reason);
+    printf("link encoding=%s changes=%llu events=%llu bytes=%llu reason=%s\n",
+           link.encoding, (unsigned long long)link.changes,
+           (unsigned long long)link.events, (unsigned long long)link.bytes, link.reason);
     return 0;
 }

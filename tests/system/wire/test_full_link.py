@@ -6,6 +6,7 @@ network namespaces can be made, is a pair of virtual devices with tc's token buc
 receivers that accept and never read, or stop reading: all is counted, and the end of the program waits no longer than it may.
 """
 import contextlib
+import json
 import os
 import shutil
 import socket
@@ -92,6 +93,7 @@ def network(rate):
              ["ip", "link", "add", DEVICES[0], "type", "veth", "peer", "name", DEVICES[1], "netns", NAMESPACE],
              ["ip", "addr", "add", f"{OURS}/24", "dev", DEVICES[0]], ["ip", "link", "set", DEVICES[0], "up"],
              [*inside, "addr", "add", f"{THEIRS}/24", "dev", DEVICES[1]], [*inside, "link", "set", DEVICES[1], "up"],
+             [*inside, "link", "set", "lo", "up"],
              ["tc", "-n", NAMESPACE, "qdisc", "add", "dev", DEVICES[1], "root", "tbf", "rate", rate, "burst", "128kb",
               "latency", "50ms"]]
     failure = ""
@@ -126,8 +128,29 @@ def full_network():
         finish(setup, master, worker)
 
 
+def far_master():
+    """A worker beside the program: words to it, and what it forwards to another host is compressed."""
+    with network("1gbit") as failure, system.System() as setup:
+        if failure:
+            print("a far master: skipped:", failure)
+            return
+        inside, stats = ["ip", "netns", "exec", NAMESPACE], setup.folder / "stats.json"
+        master = setup.master("--insecure", listen=f"{OURS}:0")
+        worker = setup.worker(master.endpoint, "--insecure", "--stats-file", str(stats), listen=f"{THEIRS}:0", prefix=inside)
+        link = run_program(setup, [*inside, lib.build(setup), "count", "2000"], worker.endpoint)
+        check(link["encoding"] == "words" and link["reason"] == "the receiver is on this host", f"{link}")
+        finish(setup, master, worker)
+        counters = json.loads(stats.read_text())["counters"]
+        print("a far master:", {name: value for name, value in counters.items() if name.startswith("forward_")})
+        check(counters["forward_packed"] > 0 and counters["forward_bytes_saved"] > 0, f"{counters}")
+        check("on another host: compressed" in worker.log.read_text(), "the worker does not say that it compresses")
+        functions = {row["name"]: row["ok"] for row in lib.report(master.store)["functions"]}
+        check(functions["serve"] == 3 * 2000, f"{functions}")
+
+
 def test():
     full_proxy()
+    far_master()
     full_network()
 
 
