@@ -4,8 +4,10 @@
 
 #include "base/clock.h"
 #include "base/compiler.h"
+#include "probe/hook.h"
 #include "probe/include/millrace/probe.h"
 #include "probe/registry.h"
+#include "probe/sites.h"
 #include "probe/switch.h"
 
 #include <inttypes.h>
@@ -47,6 +49,47 @@ static void put_losses(const struct mr_probe *probe, struct mr_attach_writer *an
     }
 }
 
+static void put_sites(struct mr_attach_writer *answer)
+{
+    struct mr_sites_counts counts;
+
+    mr_sites_count(&counts);
+    mr_attach_put(answer, "hooks", "%s",
+                  mr_load_relaxed(&mr_hook_state.hook_clock) ? "on" : "off");
+    if (counts.modules > 0) {
+        mr_attach_put(answer, "functions", "%" PRIu32, counts.sites);
+        mr_attach_put(answer, "functions-on", "%" PRIu32, counts.on);
+    }
+    if (counts.modules_refused > 0)
+        mr_attach_put(answer, "refused", "%" PRIu32 " modules: %s",
+                      counts.modules_refused, counts.refused_why);
+}
+
+static void put_switched(const struct mr_switch_result *result,
+                         struct mr_attach_writer *answer)
+{
+    const struct mr_sites_result *sites = &result->sites;
+
+    if (result->has_choice || sites->matched > 0)
+        mr_attach_put(answer, "matched", "%" PRIu32, sites->matched);
+    if (result->has_choice || sites->switched > 0)
+        mr_attach_put(answer, "switched", "%" PRIu32, sites->switched);
+    if (sites->refused > 0)
+        mr_attach_put(answer, "refused",
+                      "%" PRIu32 " functions: their code is not what it was, or is not "
+                      "to be written",
+                      sites->refused);
+    if (result->refused_why[0])
+        mr_attach_put(answer, "refused", "%s", result->refused_why);
+    if (result->has_choice && sites->hooked > 0)
+        mr_attach_put(answer, "refused",
+                      "%" PRIu32 " functions with hooks: they are switched all together, "
+                      "without a choice",
+                      sites->hooked);
+    for (uint32_t i = 0; i < result->unmatched_count; i++)
+        mr_attach_put(answer, "unmatched", "%s", result->unmatched[i]);
+}
+
 static const char *clock_name(enum mr_clock_mode mode)
 {
     if (mode == MR_CLOCK_MODE_HYBRID)
@@ -85,8 +128,9 @@ enum mr_status mr_control_status(struct mr_probe *probe,
     mr_attach_put(answer, "source", "%s", mr_id_format(probe->source.id, id));
     mr_attach_put(answer, "library", "%s", MR_VERSION);
     put_state(probe, answer);
-    mr_attach_put(answer, "doors", "hooks spans");
-    mr_attach_put(answer, "spans", "%" PRIu32, mr_named_count(&probe->named));
+    put_sites(answer);
+    mr_attach_put(answer, "spans", "%" PRIu32,
+                  mr_named_count(&probe->named) - 1); /* the first is no span */
     put_endpoints(probe, answer);
     mr_attach_put(answer, "policy", "%s", mr_policy_name(probe->config.policy));
     mr_attach_put(answer, "clock", "%s", clock_name(probe->clock.mode));
@@ -144,6 +188,8 @@ static enum mr_status switch_sites(struct mr_probe *probe, bool is_on,
     mr_attach_put(answer, "app", "%s", probe->config.app);
     mr_attach_put(answer, "was", "%s", result.was_on ? "on" : "off");
     put_state(probe, answer);
+    put_switched(&result, answer);
+    put_sites(answer);
     put_endpoints(probe, answer);
     return MR_OK;
 }

@@ -9,12 +9,16 @@
  *     ... at least MR_CUT_MARGIN_NS ...           // clocks of other threads are past it
  *     change
  *     mr_cuts_add(&cuts, mr_clock_ticks());       // after the last
+ *     mr_cuts_settle(&cuts);
  *
- * A thread that begins after a cut is whole, and remembers the count at its start.
+ * A thread that begins after a switch is whole: it remembers at its start how many cuts
+ * had settled. One that begins within a switch may have missed calls, and is cut.
  *
  * field           written by          read by          access
  * ticks[], ns[]   who switches (one)  writer           relaxed, before count [P]
- * count           who switches        writer, threads  release [P], acquire [C]
+ * count           who switches        writer           release [P], acquire [C]
+ * settled,        who switches        new threads      release [S], acquire [T]
+ *  settled_ns
  * Invariant: a reader that is MR_CUTS_KEPT - 1 or more behind uses no ticks.
  * Checked by: tests/unit/probe/test_cuts.c
  */
@@ -26,15 +30,19 @@
 
 #include <stdbool.h>
 #include <stdint.h>
+#include <time.h>
 
 #define MR_CUTS_KEPT 16
 /* What a thread records after the switch has a later time than the cut before it. */
 #define MR_CUT_MARGIN_NS MR_MILLISECOND_NS
+/* Clock hybrid: times lag behind as long as its ticker is not run. */
+#define MR_CUT_MARGIN_HYBRID_NS (20 * MR_MILLISECOND_NS)
 /* A stream at rest is cut so long after the switch: what was under way has come. */
 #define MR_CUT_REST_NS (100 * MR_MILLISECOND_NS)
 
 struct mr_cuts {
-    _Atomic uint32_t count;
+    _Atomic uint32_t count, settled;
+    _Atomic uint64_t settled_ns; /* CLOCK_BOOTTIME, which tells when threads began */
     _Atomic uint64_t ticks[MR_CUTS_KEPT], ns[MR_CUTS_KEPT];
 };
 
@@ -45,6 +53,16 @@ static inline void mr_cuts_add(struct mr_cuts *cuts, uint64_t ticks_now)
     mr_store_relaxed(&cuts->ticks[count % MR_CUTS_KEPT], ticks_now);
     mr_store_relaxed(&cuts->ns[count % MR_CUTS_KEPT], mr_clock_monotonic_ns());
     mr_store_release(&cuts->count, count + 1); /* [P] */
+}
+
+static inline void mr_cuts_settle(struct mr_cuts *cuts)
+{
+    struct timespec now = {0};
+
+    (void)clock_gettime(CLOCK_BOOTTIME, &now);
+    mr_store_relaxed(&cuts->settled_ns,
+                     (uint64_t)now.tv_sec * MR_SECOND_NS + (uint64_t)now.tv_nsec);
+    mr_store_release(&cuts->settled, mr_load_relaxed(&cuts->count)); /* [S] */
 }
 
 static inline uint32_t mr_cuts_count(const struct mr_cuts *cuts)

@@ -78,7 +78,7 @@ static MR_ALWAYS_INLINE void record(uint32_t clock, uint64_t bits)
 
 static MR_ALWAYS_INLINE void record_function(uint64_t address, uint64_t dir)
 {
-    uint32_t clock = mr_load_relaxed(&mr_hook_state.clock);
+    uint32_t clock = mr_load_relaxed(&mr_hook_state.hook_clock);
     uint64_t site;
 
     if (MR_LIKELY(!clock))

@@ -18,6 +18,9 @@
 struct mr_hook_state {
     /* enum mr_clock_mode while calls are recorded, else 0. */
     MR_ALIGNED(MR_CACHE_LINE) _Atomic uint32_t clock;
+    /* The same for the hooks of -finstrument-functions, which may be off while others
+       are on. */
+    _Atomic uint32_t hook_clock;
     struct mr_windows windows; /* of mr_probe */
 };
 

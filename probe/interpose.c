@@ -54,7 +54,8 @@ MR_ARCH_NO_TSAN static void *thread_main(void *argument)
 
     mr_store_release(&slot->is_taken, 0); /* [F] pairs with [A] in take_slot() */
     mr_thread_self.start_address = (uint64_t)(uintptr_t)start;
-    mr_thread_self.cuts_before = mr_load_acquire(&mr_probe->pool.shared.cuts.count);
+    /* [T] pairs with [S] in mr_cuts_settle(). */
+    mr_thread_self.cuts_before = mr_load_acquire(&mr_probe->pool.shared.cuts.settled);
     return start(start_argument);
 }
 

@@ -277,6 +277,7 @@ void mr_pool_after_fork(struct mr_pool *pool)
     mr_store_relaxed(&pool->warm_count, 0);
     mr_store_relaxed(&pool->shared.stalled, 0);
     mr_store_relaxed(&pool->shared.cuts.count, 0);
+    mr_store_relaxed(&pool->shared.cuts.settled, 0);
 }
 
 void mr_pool_fini(struct mr_pool *pool)

@@ -5,15 +5,14 @@
  *
  * field            written by            read by      access
  * mr_probe         constructor           any thread   before mr_probe_active [P]
- * mr_probe_active, constructor, end      any thread   release store [P]; hooks read it
- *  clock                                              relaxed and depend on it: set
- *                                                     before threads of the program run
- *                                                     their first instrumented function
+ * mr_probe_active, constructor, switch,  any thread   release store [P]; hooks read it
+ *  clock,           end                               relaxed and depend on it: before
+ *  hook_clock                                         it is first set, all stands
  * flush_*, stop_*  see probe/writer.c
  * is_running       who starts            any thread   release, after the threads began;
  *                                                     acquire
  *
-* Without MILLRACE_ENDPOINT, policy overwrite and MILLRACE_CONTROL, the constructor reads
+ * Without MILLRACE_ENDPOINT, policy overwrite and MILLRACE_CONTROL, the constructor reads
  * the environment and returns: no memory, no thread, no handler. With control alone,
  * there is its thread and no other, and no ring, until recording is switched on.
  */
@@ -36,12 +35,13 @@
 
 MR_HIDDEN struct mr_probe *mr_probe;
 
-void mr_probe_set_active(bool is_active)
+void mr_probe_set_active(bool is_active, bool has_hooks)
 {
     uint32_t clock = is_active ? (uint32_t)mr_probe->clock.mode : 0;
 
-    mr_store_release(&mr_hook_state.clock, clock); /* [P] */
-    mr_arch_store_u8(&mr_probe_active, is_active); /* [P] */
+    mr_store_release(&mr_hook_state.clock, clock);                      /* [P] */
+    mr_store_release(&mr_hook_state.hook_clock, has_hooks ? clock : 0); /* [P] */
+    mr_arch_store_u8(&mr_probe_active, is_active);                      /* [P] */
 }
 
 /* One line: what was asked for and cannot be had. */
@@ -186,10 +186,10 @@ static bool is_running(const struct mr_probe *probe)
     return probe && mr_load_acquire(&probe->is_running);
 }
 
-static void record_from_now_on(struct mr_probe *probe)
+static void record_from_now_on(struct mr_probe *probe, bool has_hooks)
 {
     mr_store_relaxed(&probe->is_on, 1);
-    mr_probe_set_active(true);
+    mr_probe_set_active(true, has_hooks);
 }
 
 static void before_fork(void)
@@ -269,14 +269,15 @@ static void after_fork_in_child(void)
 {
     struct mr_error error = MR_ERROR_NONE;
     bool was_active = mr_probe_enabled();
+    bool had_hooks = mr_load_relaxed(&mr_hook_state.hook_clock) != 0;
 
     if (!mr_probe)
         return;
     mr_sites_after_fork();
-    mr_probe_set_active(false);
+    mr_probe_set_active(false, false);
     forget_parent(mr_probe);
     if (begin_anew(mr_probe) && was_active && mr_probe_run(mr_probe, &error) == MR_OK)
-        record_from_now_on(mr_probe);
+        record_from_now_on(mr_probe, had_hooks);
     if (mr_probe->control && !mr_load_relaxed(&mr_probe->stop_wanted))
         (void)mr_control_start(mr_probe, &error);
 }
@@ -303,8 +304,9 @@ static enum mr_status start(struct mr_probe *probe, struct mr_error *error)
     if (probe->config.endpoints.count == 0 && !is_recorder(probe))
         return MR_OK;
     status = mr_probe_run(probe, error);
+    probe->is_whole = probe->config.starts_on;
     if (status == MR_OK && probe->config.starts_on)
-        record_from_now_on(probe);
+        record_from_now_on(probe, true);
     return status;
 }
 
@@ -323,8 +325,8 @@ static bool try_start(void)
     mr_probe = map_probe();
     if (!mr_probe)
         (void)mr_error_set(&error, MR_ENOMEM, "out of memory");
-    else if (start(mr_probe, &error) == MR_OK)
-        start_control(mr_probe);
+    else
+        (void)start(mr_probe, &error);
     if (error.status != MR_OK) {
         mr_probe = NULL;
         say("not tracing: ", error.text);
@@ -334,11 +336,13 @@ static bool try_start(void)
 
 static void start_if_wanted(void)
 {
-    if (!mr_config_is_wanted(environ) || !try_start())
+    if (!mr_config_is_wanted(environ) || !try_start()) {
         mr_sites_start(NULL, MR_SITES_NEUTRAL);
-    else
-        mr_sites_start(mr_probe,
-                       mr_load_relaxed(&mr_probe->is_on) ? MR_SITES_ON : MR_SITES_OFF);
+        return;
+    }
+    mr_sites_start(mr_probe,
+                   mr_load_relaxed(&mr_probe->is_on) ? MR_SITES_ON : MR_SITES_OFF);
+    start_control(mr_probe); /* requests find everything there */
 }
 
 MR_CONSTRUCTOR static void probe_start(void)
@@ -376,7 +380,7 @@ MR_DESTRUCTOR static void probe_end(void)
     if (!probe || (uint32_t)syscall(SYS_getpid) != probe->source.pid)
         return;
     mr_switch_end(probe);
-    mr_probe_set_active(false);
+    mr_probe_set_active(false, false);
     mr_control_end(probe);
     mr_store_release(&probe->stop_wanted, 1);
     mr_futex_wake(&probe->stop_wanted);

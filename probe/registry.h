@@ -67,6 +67,7 @@ struct mr_probe {
     /* See probe/switch.c. */
     _Atomic uint32_t switching, is_on;
     _Atomic uint32_t is_running; /* writer and helper were started in this process */
+    bool is_whole;               /* all that can be on is; who switches */
     bool is_unusable;            /* a forked child that could not begin anew */
     struct mr_control *control;  /* NULL: not asked for */
 
@@ -105,6 +106,9 @@ MR_HIDDEN extern _Thread_local struct mr_thread mr_thread_self MR_TLS_INITIAL_EX
  */
 MR_COLD MR_NOINLINE MR_HIDDEN void mr_thread_event(struct mr_thread *thread,
                                                    const struct mr_event *event);
+/* Cuts (probe/cuts.h) before the thread began, as far as that is known. thread_began.c */
+MR_HIDDEN uint32_t mr_thread_cuts_before(const struct mr_probe *probe,
+                                         const struct mr_thread *thread, uint32_t tid);
 /* A ring for the calling thread, if there can be one. */
 MR_HIDDEN bool mr_thread_meet(struct mr_thread *thread);
 MR_HIDDEN void mr_thread_key_init(struct mr_probe *probe);
@@ -117,8 +121,8 @@ MR_HIDDEN uint64_t mr_probe_source_lost(const struct mr_probe *probe, uint32_t r
 
 /* Starts writer and helper. MR_ENOMEM. */
 MR_HIDDEN enum mr_status mr_probe_run(struct mr_probe *probe, struct mr_error *error);
-/* Whether hooks and spans record. */
-MR_HIDDEN void mr_probe_set_active(bool is_active);
+/* Whether spans and patchable functions that are on record, and whether hooks do. */
+MR_HIDDEN void mr_probe_set_active(bool is_active, bool has_hooks);
 /* As mr_probe_flush(), also while recording is off. False: not within the time. */
 MR_HIDDEN bool mr_probe_flush_within(struct mr_probe *probe, uint64_t timeout_ns);
 

@@ -14,6 +14,7 @@
 #include "probe/futex.h"
 #include "probe/include/millrace/probe.h"
 #include "probe/registry.h"
+#include "probe/sites.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -106,9 +107,11 @@ static bool has_choice(const struct mr_switch_request *request)
     return request->only_count || request->except_count || request->min_size;
 }
 
-static void wait_margin(void)
+static void wait_margin(const struct mr_probe *probe)
 {
-    uint64_t until_ns = mr_clock_monotonic_ns() + MR_CUT_MARGIN_NS, now_ns;
+    bool is_hybrid = probe->clock.mode == MR_CLOCK_MODE_HYBRID;
+    uint64_t margin_ns = is_hybrid ? MR_CUT_MARGIN_HYBRID_NS : MR_CUT_MARGIN_NS;
+    uint64_t until_ns = mr_clock_monotonic_ns() + margin_ns, now_ns;
 
     while ((now_ns = mr_clock_monotonic_ns()) < until_ns)
         mr_sleep_ns(until_ns - now_ns);
@@ -123,22 +126,109 @@ static void cut(struct mr_probe *probe)
         mr_cuts_add(&probe->recorder.header->cuts, ticks);
 }
 
+/* Everything means: what the environment chose, where it did. */
+static struct mr_site_filter filter_of(const struct mr_probe *probe,
+                                       const struct mr_switch_request *request,
+                                       bool has_choice)
+{
+    const struct mr_config *config = &probe->config;
+
+    if (has_choice || !request->is_on)
+        return (struct mr_site_filter){.only = request->only,
+                                       .except = request->except,
+                                       .only_count = request->only_count,
+                                       .except_count = request->except_count,
+                                       .min_size = request->min_size};
+    return (struct mr_site_filter){.only = config->only.items,
+                                   .except = config->except.items,
+                                   .only_count = config->only.count,
+                                   .except_count = config->except.count,
+                                   .min_size = config->min_size};
+}
+
+static void list_unmatched(struct mr_switch_result *result)
+{
+    uint32_t at = 0;
+
+    while (result->unmatched_count < MR_SWITCH_UNMATCHED_MAX &&
+           mr_sites_unmatched(&at, result->unmatched[result->unmatched_count],
+                              MR_SWITCH_GLOB_SIZE))
+        result->unmatched_count++;
+}
+
+/*
+ * Off: the code first, so that nothing is called in vain; on: the gate first. What cannot
+ * be patched does not keep spans and hooks from being switched.
+ */
+static enum mr_status change_all(struct mr_probe *probe, bool is_on,
+                                 const struct mr_site_filter *filter,
+                                 struct mr_switch_result *result)
+{
+    struct mr_error error = MR_ERROR_NONE;
+
+    if (is_on)
+        mr_probe_set_active(true, true);
+    if (mr_sites_switch(filter, is_on, &result->sites, &error) != MR_OK)
+        (void)snprintf(result->refused_why, sizeof(result->refused_why), "%s",
+                       error.text);
+    if (!is_on)
+        mr_probe_set_active(false, false);
+    mr_store_relaxed(&probe->is_on, is_on);
+    return MR_OK;
+}
+
+/* Hooks stay as they are: they cannot be told apart. */
+static enum mr_status change_some(struct mr_probe *probe, bool is_on,
+                                  const struct mr_site_filter *filter,
+                                  struct mr_switch_result *result, struct mr_error *error)
+{
+    static const struct mr_site_filter all;
+    bool was_off = !result->was_on;
+    enum mr_status status;
+
+    if (is_on && was_off)
+        mr_probe_set_active(true, false);
+    status = mr_sites_switch(filter, is_on, &result->sites, error);
+    if (status == MR_OK)
+        list_unmatched(result);
+    if (is_on && was_off && (status != MR_OK || result->sites.matched == 0)) {
+        (void)mr_sites_switch(&all, false, NULL, NULL);
+        mr_probe_set_active(false, false);
+    } else if (is_on) {
+        mr_store_relaxed(&probe->is_on, 1);
+    }
+    return status;
+}
+
+static bool is_nothing_to_do(const struct mr_probe *probe,
+                             const struct mr_switch_request *request,
+                             const struct mr_switch_result *result)
+{
+    if (result->has_choice || request->is_on != result->was_on)
+        return false;
+    return !request->is_on || probe->is_whole;
+}
+
 static enum mr_status change(struct mr_probe *probe,
                              const struct mr_switch_request *request,
                              struct mr_switch_result *result, struct mr_error *error)
 {
-    if (result->has_choice)
-        return mr_error_set(error, MR_EUSAGE,
-                            "no function of this program can be chosen: hooks and spans "
-                            "are switched all together");
-    if (result->was_on == request->is_on)
+    struct mr_site_filter filter = filter_of(probe, request, result->has_choice);
+    enum mr_status status;
+
+    if (is_nothing_to_do(probe, request, result))
         return MR_OK;
     cut(probe);
-    wait_margin();
-    mr_probe_set_active(request->is_on);
+    wait_margin(probe);
+    if (result->has_choice)
+        status = change_some(probe, request->is_on, &filter, result, error);
+    else
+        status = change_all(probe, request->is_on, &filter, result);
+    probe->is_whole = !result->has_choice && request->is_on;
     cut(probe);
-    mr_store_relaxed(&probe->is_on, request->is_on);
-    return MR_OK;
+    mr_cuts_settle(&probe->pool.shared.cuts);
+    mr_ring_wake_writer(&probe->pool.shared);
+    return status;
 }
 
 enum mr_status mr_switch(struct mr_probe *probe, const struct mr_switch_request *request,

@@ -11,6 +11,10 @@
  * helper; before it there is no ring. Off leaves them running: the source stays known to
  * its receiver, and on costs nothing anew.
  *
+ * A choice is made among patchable functions (probe/sites.h). Functions with hooks of
+ * -finstrument-functions cannot be told apart and are switched by switches without a
+ * choice only; spans record while anything does.
+ *
  * Every switch is cut into the streams (probe/cuts.h). mr_switch(): any thread of the
  * process but the writer, not in hooks or signal handlers; one at a time, the others
  * wait.
@@ -20,6 +24,7 @@
 
 #include "base/compiler.h"
 #include "base/error.h"
+#include "probe/sites.h"
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -28,21 +33,31 @@ struct mr_probe;
 
 struct mr_switch_request {
     bool is_on;
-    /* Which functions (probe/sites.h); all without a choice. */
+    /*
+     * Which functions; all without a choice, but where the environment made one
+     * (MILLRACE_ONLY ...): then on is what it chose.
+     */
     const char *const *only, *const *except;
     uint32_t only_count, except_count;
     uint64_t min_size;
     const char *endpoint; /* NULL: the one there is */
 };
 
+#define MR_SWITCH_UNMATCHED_MAX 16
+#define MR_SWITCH_GLOB_SIZE 128
+
 struct mr_switch_result {
     bool is_on, was_on; /* anything, after and before */
     bool has_choice;
+    struct mr_sites_result sites;         /* zero where nothing had to be changed */
+    char refused_why[MR_ERROR_TEXT_SIZE]; /* why sites stayed as they were, or "" */
+    uint32_t unmatched_count;             /* globs of a choice that match no function */
+    char unmatched[MR_SWITCH_UNMATCHED_MAX][MR_SWITCH_GLOB_SIZE];
 };
 
 /*
  * MR_OK, also when nothing had to be changed. MR_EUSAGE: no endpoint, another than there
- * is, a choice that cannot be made; MR_ENOMEM; MR_ETIMEOUT: another switch does not end.
+ * is; MR_ELIMIT: too many globs; MR_EIO: code cannot be written; MR_ENOMEM; MR_ETIMEOUT: another switch does not end.
  */
 MR_HIDDEN enum mr_status mr_switch(struct mr_probe *probe,
                                    const struct mr_switch_request *request,

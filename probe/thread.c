@@ -67,7 +67,7 @@ static void describe(struct mr_probe *probe, struct mr_thread *thread,
         ring->start_address = probe->main_address;
     ring->start_site = mr_windows_site(&probe->windows, ring->start_address);
     ring->start_ticks = mr_clock_read(probe->clock.mode);
-    ring->cuts_before = thread->cuts_before;
+    ring->cuts_before = mr_thread_cuts_before(probe, thread, ring->tid);
     (void)prctl(PR_GET_NAME, name);
     set_name(ring, name);
 }

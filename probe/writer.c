@@ -39,6 +39,8 @@
 /* Sleeps of an idle writer; a ring that fills wakes it. */
 #define IDLE_MIN_NS MR_MILLISECOND_NS
 #define IDLE_MAX_NS (10 * MR_MILLISECOND_NS)
+/* While recording is off; heartbeats are due each second. */
+#define IDLE_OFF_NS (100 * MR_MILLISECOND_NS)
 
 static bool is_drainable(const struct mr_ring *ring)
 {
@@ -198,7 +200,8 @@ static void idle(struct mr_writer *writer, uint64_t now_ns)
     }
     is_waiting = !is_drained && writer->sender.state == MR_SENDER_OPEN;
     sleep_until_event(writer, is_waiting ? IDLE_MIN_NS : writer->idle_ns);
-    if (writer->idle_ns < IDLE_MAX_NS)
+    if (writer->idle_ns <
+        (mr_load_relaxed(&writer->probe->is_on) ? IDLE_MAX_NS : IDLE_OFF_NS))
         writer->idle_ns *= 2;
 }
 

@@ -99,6 +99,42 @@ static void the_last_of_repeated_options_wins(void **state)
     assert_false(outcome.options.compare);
 }
 
+struct list_options {
+    struct mr_option_list only;
+};
+
+static const struct mr_option_spec list_specs[] = {
+    MR_OPTION_SPEC(struct list_options, LIST, only, "only", "GLOB", NULL, "which")};
+
+static const struct mr_option_table list_table = {.command = "millrace list",
+                                                  .summary = "has a list",
+                                                  .specs = list_specs,
+                                                  .spec_count = 1};
+
+static void every_one_of_a_list_is_kept_up_to_a_limit(void **state)
+{
+    char name[] = "list", option[] = "--only=a", variable[] = "MILLRACE_ONLY=v";
+    char *argv[MR_OPTION_LIST_MAX + 3] = {name}, *env[] = {variable, NULL};
+    struct list_options options;
+    struct mr_error error = MR_ERROR_NONE;
+    enum mr_options_action action;
+    int first;
+
+    (void)state;
+    for (int i = 1; i <= MR_OPTION_LIST_MAX + 1; i++)
+        argv[i] = option;
+    assert_int_equal(
+        mr_options_parse(&list_table, &options, 3, argv, env, &first, &action, &error),
+        MR_OK);
+    assert_int_equal(options.only.count, 3);
+    assert_string_equal(options.only.items[0], "v");
+    assert_string_equal(options.only.items[2], "a");
+    assert_int_equal(mr_options_parse(&list_table, &options, MR_OPTION_LIST_MAX + 2, argv,
+                                      NULL, &first, &action, &error),
+                     MR_EUSAGE);
+    assert_string_equal(error.text, "--only: more than 64 of them");
+}
+
 static void a_flag_beats_its_variable_which_beats_the_default(void **state)
 {
     char lanes[] = "MILLRACE_LANES=5";
@@ -281,6 +317,7 @@ int main(void)
         cmocka_unit_test(without_arguments_every_field_has_its_default),
         cmocka_unit_test(a_value_follows_a_space_or_an_equals_sign),
         cmocka_unit_test(the_last_of_repeated_options_wins),
+        cmocka_unit_test(every_one_of_a_list_is_kept_up_to_a_limit),
         cmocka_unit_test(a_flag_beats_its_variable_which_beats_the_default),
         cmocka_unit_test(a_bad_variable_is_named),
         cmocka_unit_test(a_bad_value_is_told_with_what_is_allowed),

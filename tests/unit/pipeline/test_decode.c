@@ -436,6 +436,27 @@ static void records_that_nothing_uses_yet_count_as_reduced(void **state)
     test_lane_fini(&lane);
 }
 
+/* Recording was switched: nobody lost an event, and nobody knows what is open. */
+static void a_cut_is_a_loss_of_the_nesting_alone(void **state)
+{
+    struct test_lane lane;
+    const uint64_t number = 2;
+
+    (void)state;
+    test_lane_init(&lane, &decode_only);
+    test_lane_enter(&lane, 1, 1, 100);
+    test_lane_record(&lane, 1, MR_RECORD_CUT, 110, &number, 1);
+    test_lane_exit(&lane, 1, 2, 120);
+    test_lane_send(&lane, 1, 0);
+    assert_false(mr_source_is_broken(lane.source));
+    expect_event(&lane, 0, MR_EVENT_ENTER, 100);
+    expect_loss(&lane, 1, 0, MR_LOSS_FORMAT, MR_LOSS_NESTING_UNKNOWN,
+                MR_LOSS_NESTING_UNKNOWN);
+    expect_event(&lane, 2, MR_EVENT_EXIT, 120);
+    assert_int_equal(counter(&lane, "decode_streams_cut"), 1);
+    test_lane_fini(&lane);
+}
+
 static void a_wide_record_is_a_call_of_an_address(void **state)
 {
     struct test_lane lane;
@@ -760,6 +781,7 @@ int main(void)
         cmocka_unit_test(random_bytes_break_the_source_and_nothing_else),
         cmocka_unit_test(damaged_words_never_do_harm),
         cmocka_unit_test(records_that_nothing_uses_yet_count_as_reduced),
+        cmocka_unit_test(a_cut_is_a_loss_of_the_nesting_alone),
         cmocka_unit_test(a_wide_record_is_a_call_of_an_address),
         cmocka_unit_test(a_site_that_nobody_told_is_unknown_until_somebody_does),
         cmocka_unit_test(a_site_means_what_its_epoch_says),

@@ -37,6 +37,31 @@ static void tracing_is_wanted_with_an_endpoint_and_no_switch(void **state)
     assert_true(is_wanted((char[]){ENDPOINT}, (char[]){"MILLRACE_DISABLED=0"}));
 }
 
+static void to_be_controlled_is_wanted_without_an_endpoint(void **state)
+{
+    char control[] = "MILLRACE_CONTROL=1", runtime[] = "XDG_RUNTIME_DIR=/run/user/7";
+    char *env[] = {control, runtime, NULL};
+
+    (void)state;
+    assert_true(is_wanted((char[]){"MILLRACE_CONTROL=1"}, NULL));
+    assert_false(is_wanted((char[]){"MILLRACE_CONTROL=0"}, NULL));
+    assert_false(is_wanted((char[]){"MILLRACE_CONTROL="}, NULL));
+    assert_false(
+        is_wanted((char[]){"MILLRACE_CONTROL=1"}, (char[]){"MILLRACE_DISABLED=1"}));
+    assert_int_equal(mr_config_parse(env, EXE, &config, &error), MR_OK);
+    assert_int_equal(config.endpoints.count, 0);
+    assert_true(config.is_controlled);
+    assert_string_equal(config.control_dir, "");
+    assert_string_equal(config.runtime_dir, "/run/user/7");
+    assert_int_equal(parse((char[]){"MILLRACE_CONTROL=1"},
+                           (char[]){"MILLRACE_CONTROL_DIR=/tmp"},
+                           (char[]){"MILLRACE_START=off"}),
+                     MR_OK);
+    assert_int_equal(config.endpoints.count, 1);
+    assert_string_equal(config.control_dir, "/tmp");
+    assert_false(config.starts_on);
+}
+
 static void what_is_not_given_has_its_default(void **state)
 {
     (void)state;
@@ -48,6 +73,8 @@ static void what_is_not_given_has_its_default(void **state)
     assert_true(config.memory_bytes == 64 << 20);
     assert_true(config.exit_timeout_ns == UINT64_C(5000000000));
     assert_false(config.is_exit_timeout_given);
+    assert_false(config.is_controlled);
+    assert_true(config.starts_on);
     assert_int_equal(parse((char[]){"MILLRACE_EXIT_TIMEOUT=5s"}, NULL, NULL), MR_OK);
     assert_true(config.is_exit_timeout_given);
     assert_int_equal(parse(NULL, NULL, NULL), MR_OK);
@@ -138,6 +165,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(tracing_is_wanted_with_an_endpoint_and_no_switch),
+        cmocka_unit_test(to_be_controlled_is_wanted_without_an_endpoint),
         cmocka_unit_test(what_is_not_given_has_its_default),
         cmocka_unit_test(names_come_from_the_first_that_is_set),
         cmocka_unit_test(attributes_are_decoded),
