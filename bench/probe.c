@@ -102,6 +102,7 @@ static enum mr_status choose(struct mr_probe_options *options, struct choice *ch
 {
     bool is_quick = options->quick;
     const char *workloads = options->workloads, *sinks = options->sinks;
+    const char *clocks = options->clocks;
     enum mr_status status;
 
     *choice = (struct choice){0};
@@ -109,6 +110,8 @@ static enum mr_status choose(struct mr_probe_options *options, struct choice *ch
         workloads = "tiny,rec10,body";
     if (is_quick && strcmp(sinks, "all") == 0)
         sinks = "off,tcp";
+    if (is_quick && strcmp(clocks, "all") == 0)
+        clocks = "tsc,hybrid";
     status = choose_variants("--door", options->doors, MR_VARIANT_DOOR, &choice->variants,
                              error);
     if (status == MR_OK)
@@ -121,7 +124,7 @@ static enum mr_status choose(struct mr_probe_options *options, struct choice *ch
         status = mr_names_choose("--sink", sinks, mr_sink_names, MR_SINK_COUNT,
                                  &choice->sinks, error);
     if (status == MR_OK)
-        status = choose_clocks(options->clocks, &choice->clocks, error);
+        status = choose_clocks(clocks, &choice->clocks, error);
     if (status == MR_OK)
         status = mr_names_numbers("--threads", is_quick ? "1" : options->threads,
                                   THREADS_MAX, choice->threads, THREAD_LIST_MAX,
@@ -172,15 +175,18 @@ static enum mr_status add_case(struct mr_probe_bench *bench,
     return name_case(added);
 }
 
-/* A door: off once, on with each sink and clock. Threads beyond one only where events go. */
+/* A door: quiet once, on with each sink and clock. Threads beyond one only where events go. */
 static enum mr_status add_door(struct mr_probe_bench *bench, const struct choice *choice,
                                struct mr_probe_case which)
 {
     enum mr_status status = MR_OK;
 
     which.clock = &mr_probe_clocks[0];
-    if (choice->sinks & UINT32_C(1) << MR_SINK_OFF && which.threads == 1)
-        status = add_case(bench, &which);
+    for (int sink = MR_SINK_OFF; sink < MR_SINK_TCP && status == MR_OK; sink++) {
+        which.sink = (enum mr_sink)sink;
+        if (choice->sinks >> sink & 1 && which.threads == 1)
+            status = add_case(bench, &which);
+    }
     for (int sink = MR_SINK_TCP; sink < MR_SINK_COUNT; sink++)
         for (size_t i = 0; i < mr_probe_clock_count && status == MR_OK; i++) {
             which.sink = (enum mr_sink)sink;
@@ -192,6 +198,17 @@ static enum mr_status add_door(struct mr_probe_bench *bench, const struct choice
     return status;
 }
 
+/* All that are compiled by this one. */
+static uint32_t variants_of(const char *compiler)
+{
+    uint32_t mask = 0;
+
+    for (size_t i = 0; i < mr_variant_count; i++)
+        if (mr_variants[i].compiler && strcmp(mr_variants[i].compiler, compiler) == 0)
+            mask |= UINT32_C(1) << i;
+    return mask;
+}
+
 static bool is_wanted(const struct mr_probe_bench *bench, const struct choice *choice,
                       size_t variant, enum mr_workload workload, uint32_t threads)
 {
@@ -200,7 +217,7 @@ static bool is_wanted(const struct mr_probe_bench *bench, const struct choice *c
 
     switch (which->kind) {
     case MR_VARIANT_PLAIN:
-        return true;
+        return !which->compiler || (choice->variants & variants_of(which->compiler)) != 0;
     case MR_VARIANT_NOPS:
         return MR_WORKLOAD_SMALL(workload) && threads == 1 &&
                choice->sinks & UINT32_C(1) << MR_SINK_OFF && choice->variants != 0;

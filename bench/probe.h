@@ -47,7 +47,9 @@ enum mr_workload {
 /* These are one program, subject.c. */
 #define MR_WORKLOAD_SMALL(workload) ((workload) <= MR_WORKLOAD_BODY)
 
-enum mr_sink { MR_SINK_OFF, MR_SINK_TCP, MR_SINK_WORKER, MR_SINK_COUNT };
+enum mr_sink { MR_SINK_OFF, MR_SINK_CONTROL, MR_SINK_TCP, MR_SINK_WORKER, MR_SINK_COUNT };
+/* Nothing is recorded. */
+#define MR_SINK_QUIET(sink) ((sink) <= MR_SINK_CONTROL)
 
 enum mr_variant_kind {
     MR_VARIANT_PLAIN, /* nothing is compiled in */

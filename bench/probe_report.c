@@ -27,7 +27,14 @@ static double median_of_loop(const struct mr_probe_bench *bench, enum mr_measure
     return count > 0 ? mr_stats_quantile(values, count, 0.5) : (double)NAN;
 }
 
-/* The case to compare with: the same workload and threads, of another kind. */
+static bool is_same_compiler(const struct mr_variant *one, const struct mr_variant *other)
+{
+    return one->compiler == other->compiler ||
+           (one->compiler && other->compiler &&
+            strcmp(one->compiler, other->compiler) == 0);
+}
+
+/* The case to compare with: same workload, threads and compiler, of another kind. */
 static const struct mr_probe_case *reference(const struct mr_probe_bench *bench,
                                              const struct mr_probe_case *which,
                                              enum mr_variant_kind kind)
@@ -36,7 +43,8 @@ static const struct mr_probe_case *reference(const struct mr_probe_bench *bench,
         const struct mr_probe_case *other = &bench->cases[i];
 
         if (other->workload == which->workload && other->threads == which->threads &&
-            other->variant->kind == kind && other->added_ns <= 0 && other != which)
+            other->variant->kind == kind && other->added_ns <= 0 && other != which &&
+            is_same_compiler(other->variant, which->variant))
             return other;
     }
     return NULL;
@@ -129,7 +137,7 @@ static void add_small(struct adder *adder, const struct mr_probe_case *which)
     add_value(adder, which, MR_MEASURE_NS, "ns_per_call", "ns", "floor",
               which->values[MR_MEASURE_FLOOR]);
     add_difference(adder, which, plain, "added_ns_per_call", "plain");
-    if (which->sink == MR_SINK_OFF && which->variant->kind == MR_VARIANT_DOOR)
+    if (MR_SINK_QUIET(which->sink) && which->variant->kind == MR_VARIANT_DOOR)
         add_difference(adder, which, reference(adder->bench, which, MR_VARIANT_NOPS),
                        "added_ns_over_nops", "nops");
     for (size_t i = 0; i < MR_ARRAY_COUNT(tails); i++)

@@ -33,6 +33,10 @@ static void make_environment(struct run *run)
 
     if (which->variant->kind != MR_VARIANT_DOOR || which->sink == MR_SINK_OFF)
         return;
+    if (which->sink == MR_SINK_CONTROL) {
+        mr_words_add(&run->env, "MILLRACE_CONTROL=1");
+        return;
+    }
     mr_words_add(&run->env, "MILLRACE_ENDPOINT=%s",
                  which->sink == MR_SINK_TCP ? bench->receiver.endpoint
                                             : bench->server.endpoint);

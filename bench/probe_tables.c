@@ -4,16 +4,19 @@
 
 const char *const mr_workload_names[MR_WORKLOAD_COUNT] = {"tiny", "rec10", "body",
                                                           "sqlite", "start"};
-const char *const mr_sink_names[MR_SINK_COUNT] = {"off", "tcp", "worker"};
+const char *const mr_sink_names[MR_SINK_COUNT] = {"off", "control", "tcp", "worker"};
 
 const struct mr_probe_clock mr_probe_clocks[] = {
     {"tsc", NULL},
+    {"hybrid", "MILLRACE_CLOCK=hybrid"},
+    {"monotonic", "MILLRACE_CLOCK=monotonic"},
 };
 const size_t mr_probe_clock_count = MR_ARRAY_COUNT(mr_probe_clocks);
 
 /* As in docs/OPERATIONS.md: the flags that pkg-config gives, and no others. */
 const struct mr_variant mr_variants[] = {
     {.name = "plain", .kind = MR_VARIANT_PLAIN},
+    {.name = "plain-clang", .kind = MR_VARIANT_PLAIN, .compiler = "clang"},
     {.name = "nops",
      .kind = MR_VARIANT_NOPS,
      .cflags = "-pg -mfentry -minstrument-return=call"},
@@ -23,6 +26,14 @@ const struct mr_variant mr_variants[] = {
      .cflags = "-DWORKLOAD_SPANS",
      .spans_only = true},
     {.name = "hooks", .kind = MR_VARIANT_DOOR, .package = "millrace"},
+    {.name = "patchable", .kind = MR_VARIANT_DOOR, .package = "millrace-patchable"},
+    {.name = "patchable-clang",
+     .kind = MR_VARIANT_DOOR,
+     .package = "millrace-patchable",
+     .cflags_what = "--variable=clang_cflags",
+     .compiler = "clang",
+     .libs = "-fxray-instrument -fnoxray-link-deps",
+     .tool = "clang"},
     {.name = "uftrace",
      .kind = MR_VARIANT_RIVAL,
      .cflags = "-pg",

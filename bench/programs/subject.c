@@ -97,7 +97,7 @@ static MR_NOINLINE void loop_floor(struct worker *worker, uint64_t count)
 static MR_NOINLINE uint32_t added(uint32_t x, uint64_t steps)
 {
     for (; steps > 0; steps--)
-        x = x * UINT32_C(1664525) + UINT32_C(1013904223);
+        x = WORKLOAD_STEP(x);
     return x;
 }
 

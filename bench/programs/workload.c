@@ -28,6 +28,6 @@ uint32_t workload_body(uint32_t x)
 {
     SPAN("workload_body");
     for (int i = 0; i < WORKLOAD_STEPS; i++)
-        x = x * UINT32_C(1664525) + UINT32_C(1013904223);
+        x = WORKLOAD_STEP(x);
     return x;
 }
