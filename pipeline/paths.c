@@ -57,27 +57,33 @@ static enum mr_status resize(struct mr_paths *paths, uint32_t capacity)
 {
     uint32_t slot_count = 2 * CAPACITY_FIRST;
     struct mr_path *nodes;
+    uint16_t *depths;
     uint32_t *touched, *slots;
 
     while (slot_count < 2 * capacity)
         slot_count *= 2;
     nodes = aligned_alloc(MR_CACHE_LINE, capacity * sizeof(*nodes));
+    depths = malloc(capacity * sizeof(*depths));
     touched = malloc(capacity * sizeof(*touched));
     slots = malloc(slot_count * sizeof(*slots));
-    if (!nodes || !touched || !slots) {
+    if (!nodes || !depths || !touched || !slots) {
         free(nodes);
+        free(depths);
         free(touched);
         free(slots);
         return MR_ENOMEM;
     }
     if (paths->count) {
         memcpy(nodes, paths->nodes, paths->count * sizeof(*nodes));
+        memcpy(depths, paths->depths, paths->count * sizeof(*depths));
         memcpy(touched, paths->touched, paths->touched_count * sizeof(*touched));
     }
     free(paths->nodes);
+    free(paths->depths);
     free(paths->touched);
     free(paths->slots);
     paths->nodes = nodes;
+    paths->depths = depths;
     paths->touched = touched;
     paths->slots = slots;
     paths->slot_mask = slot_count - 1;
@@ -97,6 +103,7 @@ enum mr_status mr_paths_init(struct mr_paths *paths, uint32_t limit)
         return status;
     /* The window of node 0 is never the current one, so that whoever counts meets it first in the slow path. */
     paths->nodes[0] = (struct mr_path){.site = MR_PATH_NO_SITE, .window = UINT32_MAX};
+    paths->depths[0] = 0;
     paths->count = 1;
     return MR_OK;
 }
@@ -104,6 +111,7 @@ enum mr_status mr_paths_init(struct mr_paths *paths, uint32_t limit)
 void mr_paths_fini(struct mr_paths *paths)
 {
     free(paths->nodes);
+    free(paths->depths);
     free(paths->touched);
     free(paths->slots);
     *paths = (struct mr_paths){.limit = paths->limit};
@@ -131,6 +139,8 @@ static uint32_t find(struct mr_paths *paths, uint32_t parent, uint32_t site,
             return MR_PATH_NONE;
         slot = slot_of(paths, parent, site, flags);
         *slot = paths->count++;
+        paths->depths[*slot] =
+            (uint16_t)(parent == MR_PATH_NONE ? 0 : paths->depths[parent] + 1);
         paths->nodes[*slot] =
             (struct mr_path){.site = site, .parent = parent, .flags = (uint8_t)flags};
     }
@@ -142,6 +152,8 @@ uint32_t mr_paths_find(struct mr_paths *paths, uint32_t parent, uint32_t site,
 {
     if (parent == MR_PATH_NONE)
         return MR_PATH_NONE;
+    if (paths->depths[parent] == MR_PATHS_DEPTH_MAX)
+        parent = paths->nodes[parent].parent;
     return find(paths, parent, site,
                 flags | (paths->nodes[parent].flags & MR_PATH_OUTER));
 }
@@ -254,6 +266,7 @@ void mr_paths_forget(struct mr_paths *paths, uint32_t *map)
         node.parent = map[node.parent]; /* made before its children, so it is mapped */
         node.first = MR_PATH_NONE;
         node.next = MR_PATH_NONE;
+        paths->depths[kept] = paths->depths[i];
         paths->nodes[kept++] = node;
     }
     paths->count = kept;

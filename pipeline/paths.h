@@ -6,6 +6,9 @@
  *     base of a scope      -> entry points -> ... calls
  *     outer base of a scope -> outer frames -> ...
  *
+ * A path is at most MR_PATHS_DEPTH_MAX calls deep, as each part of a delta names all that stand above what it tells. Calls
+ * below the deepest path are counted beside it, under the path above: a recursion's deep end by its site, once.
+ *
  * A child is found by hash, but first it is foretold: whoever follows calls remembers which child a call had first, and
  * which sibling came after it (`first`, `next`; filters/reduce). A node holds the numbers of one window; what belongs to
  * another is written out first (filters/reduce). Limits: `limit` nodes. Nothing is evicted: when the tree is full, its
@@ -26,6 +29,7 @@
 
 #define MR_PATH_NONE 0u
 #define MR_PATH_NO_SITE UINT32_MAX
+#define MR_PATHS_DEPTH_MAX 4096u
 
 enum mr_path_flag {
     MR_PATH_OUTER = 1,   /* an outer frame, or the base of them */
@@ -67,6 +71,7 @@ struct mr_path {
 
 struct mr_paths {
     struct mr_path *nodes;
+    uint16_t *depths; /* of nodes; a base's is 0 */
     uint32_t count, capacity, limit;
     uint32_t *slots; /* open addressing: node number, 0: free */
     uint32_t slot_mask;

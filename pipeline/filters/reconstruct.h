@@ -34,7 +34,7 @@ struct mr_reconstruct_config {
     uint32_t learn_children; /* ... and has at least so many completed children */
     bool learns_nothing;     /* both then only say when a base is sure again */
 };
-#define MR_RECONSTRUCT_DEPTH_DEFAULT 65536u
+#define MR_RECONSTRUCT_DEPTH_DEFAULT 262144u
 #define MR_RECONSTRUCT_LEARN_NS_DEFAULT (10 * MR_SECOND_NS)
 #define MR_RECONSTRUCT_LEARN_CHILDREN_DEFAULT 64u
 #define MR_RECONSTRUCT_PUSHES_MAX                                                        \

@@ -80,12 +80,35 @@ static void what_is_kept_survives_with_everything_above_it(void **state)
     mr_paths_fini(&paths);
 }
 
+static void a_recursion_ends_in_one_path_beside_the_deepest(void **state)
+{
+    struct mr_paths paths;
+    uint32_t base, path, above = 0;
+
+    (void)state;
+    assert_int_equal(mr_paths_init(&paths, 100000), MR_OK);
+    base = mr_paths_base(&paths, 0, 0);
+    path = mr_paths_root(&paths, base, 7);
+    for (uint32_t depth = 2; depth <= MR_PATHS_DEPTH_MAX; depth++) {
+        above = path;
+        path = mr_paths_child(&paths, above, 7);
+        assert_int_not_equal(path, above);
+    }
+    assert_int_equal(paths.count, MR_PATHS_DEPTH_MAX + 2);
+    assert_int_equal(mr_paths_child(&paths, path, 7), path);
+    assert_int_equal(mr_paths_child(&paths, path, 8), mr_paths_child(&paths, above, 8));
+    assert_int_equal(paths.nodes[mr_paths_child(&paths, path, 8)].parent, above);
+    assert_int_equal(paths.count, MR_PATHS_DEPTH_MAX + 3);
+    mr_paths_fini(&paths);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(children_are_merged_by_site),
         cmocka_unit_test(a_full_tree_gives_none_and_still_finds),
         cmocka_unit_test(what_is_kept_survives_with_everything_above_it),
+        cmocka_unit_test(a_recursion_ends_in_one_path_beside_the_deepest),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
