@@ -4,98 +4,18 @@
 #
 #     scripts/sqlite-fetch.sh        prints the folder that holds sqlite3.c, sqlite3.h and speedtest1.c
 #
-# apt does the fetching and the checking (signed Release file, hashes of the index, hashes of the package), with lists,
-# caches and sources of its own under build/cache/sqlite3: the machine's apt configuration is read, never changed, and
-# nothing here needs root. The sources are the machine's own Debian sources, asked for deb-src instead of deb. Once
-# fetched, the package is taken from build/cache, without the network.
+# The package comes by scripts/debian-source.sh; what is made from it stays in build/cache/sqlite3.
 #
 # Status 3 and one line on stderr when the package cannot be had.
 set -euo pipefail
 
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
 cache=$root/build/cache/sqlite3
-package=$cache/package # what apt fetched: .dsc and tarballs
 amalgamation=$cache/amalgamation
 
 give_up() {
     echo "sqlite-fetch: Debian's sqlite3 source package cannot be had: $1" >&2
     exit 3
-}
-
-# One-line sources (`deb [options] uri suite component...`) of the file $1 that are Debian's main, as deb-src.
-list_sources() {
-    sed -n -E "s/^[[:space:]]*deb(-src)?[[:space:]]+((\[[^]]*\][[:space:]]+)?[^[:space:]]+[[:space:]]+(${suites})[^[:space:]]*[[:space:]]+(.*[[:space:]])?main([[:space:]].*)?)$/deb-src \2/p" "$1"
-}
-
-# Stanzas of the deb822 file $1 that are enabled and have a suite of this release with the component main, as deb-src.
-stanza_sources() {
-    awk -v suites="^($suites)" '
-        function flush_stanza() {
-            if (text != "" && suite && main && enabled)
-                printf "%s\n", text
-            text = ""; suite = main = 0; enabled = 1
-        }
-        BEGIN { enabled = 1 }
-        /^[ \t]*$/ { flush_stanza(); next }
-        /^#/ { next }
-        { line = $0 }
-        /^[^ \t]/ { field = tolower($1); sub(/^[^ \t]*[ \t]*/, "") }
-        field == "types:" { if (/deb/) text = text "Types: deb-src\n"; next }
-        field == "enabled:" && tolower($1) == "no" { enabled = 0 }
-        field == "suites:" { for (i = 1; i <= NF; i++) suite = suite || $i ~ suites }
-        field == "components:" { for (i = 1; i <= NF; i++) main = main || $i == "main" }
-        { text = text line "\n" }
-        END { flush_stanza() }' "$1"
-}
-
-# The machine's sources, as apt finds them, written into the folder $1.
-derive_sources() {
-    local parts list file
-    eval "$(apt-config shell parts Dir::Etc::sourceparts/d list Dir::Etc::sourcelist/f)"
-    mkdir -p "$1"
-    rm -f "$1"/*
-    for file in "$list" "$parts"*.list; do
-        [ ! -r "$file" ] || list_sources "$file" >>"$1/derived.list"
-    done
-    for file in "$parts"*.sources; do
-        [ ! -r "$file" ] || stanza_sources "$file" >>"$1/derived.sources"
-    done
-    cat "$1"/* 2>/dev/null | grep -q deb-src ||
-        give_up "no Debian source for $codename with component main in this machine's apt configuration"
-}
-
-# An apt configuration for -c: read after the machine's own (proxies and keys are taken over), it moves everything that
-# apt writes into $cache/apt and drops the hooks.
-write_configuration() {
-    cat >"$cache/apt/apt.conf" <<END
-#clear APT::Update::Pre-Invoke;
-#clear APT::Update::Post-Invoke;
-#clear APT::Update::Post-Invoke-Success;
-Dir::Etc::sourcelist "/dev/null";
-Dir::Etc::sourceparts "$cache/apt/sources";
-Dir::State::lists "$cache/apt/lists";
-Dir::Cache "$cache/apt/cache";
-APT::Sandbox::User "";
-Acquire::Retries "2";
-END
-}
-
-fetch_package() {
-    local codename suites private=(apt-get -q -c "$cache/apt/apt.conf")
-    command -v apt-get >/dev/null || give_up "this machine has no apt"
-    command -v dpkg-source >/dev/null || give_up "dpkg-source is missing (install dpkg-dev)"
-    codename=$(sed -n 's/^VERSION_CODENAME=//p' /etc/os-release)
-    [ -n "$codename" ] || give_up "/etc/os-release names no release"
-    suites="$codename|stable|oldstable|testing|unstable|sid"
-    mkdir -p "$cache/apt/lists/partial" "$cache/apt/cache/archives/partial" "$package.new"
-    derive_sources "$cache/apt/sources"
-    write_configuration
-    # A source without deb-src fails here and does no harm, as long as one of the others has the package.
-    "${private[@]}" update >"$cache/apt/log" 2>&1 || true
-    (cd "$package.new" && "${private[@]}" source --download-only sqlite3 >>"$cache/apt/log" 2>&1) ||
-        give_up "$(grep '^E:' "$cache/apt/log" | tail -n 1) (log: build/cache/sqlite3/apt/log)"
-    rm -rf "$package"
-    mv "$package.new" "$package"
 }
 
 make_amalgamation() {
@@ -117,7 +37,7 @@ mkdir -p "$cache"
 exec 9>"$cache/lock"
 flock 9 # tests run side by side
 if [ ! -e "$amalgamation/version" ]; then
-    compgen -G "$package/sqlite3_*.dsc" >/dev/null || fetch_package
+    package=$("$root/scripts/debian-source.sh" sqlite3)
     make_amalgamation
 fi
 echo "$amalgamation"
