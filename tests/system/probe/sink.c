@@ -2,13 +2,16 @@
 /*
  * A receiver that keeps an account of its own of what probes send, and prints it:
  *
- *     sink PORT_FILE [--sources N] [--sleep-us N] [--deaf] [--deaf-after N] [--patient]
+ *     sink PORT_FILE [--sources N] [--sleep-us N] [--deaf] [--deaf-after N] [--patient] [--trees FILE]
  *
  * It listens on a free port of loopback, writes its number to PORT_FILE, and ends when N
  * (1) sources have finished or died, or at SIGTERM. --sleep-us: between two frames.
- * --deaf: accepts and never reads. --deaf-after: reads no more once N data frames came. --patient: who leaves without BYE will come again. Exit status 1 if a probe broke a promise.
+ * --deaf: accepts and never reads. --deaf-after: reads no more once N data frames came. --patient: who leaves without
+ * BYE will come again. --trees: writes what a worker makes of it, see sink_trees.h. Exit status 1 if a probe broke a
+ * promise.
  */
 #include "sink.h"
+#include "sink_trees.h"
 
 #include "base/clock.h"
 #include "net/conn.h"
@@ -27,7 +30,7 @@
 #define CREDIT (UINT64_C(64) << 20)
 
 struct options {
-    const char *port_file;
+    const char *port_file, *trees;
     uint32_t sources, sleep_us;
     uint64_t deaf_after; /* 0: never */
     bool is_deaf, is_patient;
@@ -113,6 +116,8 @@ static struct sink_source *source_of(const struct mr_hello *hello)
     source->pid = hello->source.pid;
     source->next_sequence = 1;
     source->site_limit = MR_SITE_FIRST_NAMED;
+    if (sink.options.trees)
+        source->trees = sink_trees_source(hello, sink.source_count - 1);
     (void)snprintf(source->app, sizeof(source->app), "%s", hello->source.app);
     printf(
         "hello app=%s pid=%u host=%s version=%s mult=%u shift=%u attributes=%u clock=%s "
@@ -155,6 +160,8 @@ static bool take_frame(uint32_t index, const struct mr_frame *frame)
         sink_take_dict(source, frame->payload);
     else if (frame->type == MR_FRAME_CHUNKS)
         sink_take_chunks(source, frame->payload);
+    if (source->trees)
+        sink_trees_frame(source->trees, frame);
     source->next_sequence = frame->sequence + 1;
     if (sink.options.deaf_after && frame->sequence >= sink.options.deaf_after)
         sink.options.is_deaf = true;
@@ -231,6 +238,8 @@ static void parse(int argc, char **argv)
             sink.options.sleep_us = (uint32_t)strtoul(argv[++i], NULL, 10);
         else if (strcmp(argv[i], "--deaf-after") == 0 && i + 1 < argc)
             sink.options.deaf_after = strtoull(argv[++i], NULL, 10);
+        else if (strcmp(argv[i], "--trees") == 0 && i + 1 < argc)
+            sink.options.trees = argv[++i];
         else if (strcmp(argv[i], "--deaf") == 0)
             sink.options.is_deaf = true;
         else if (strcmp(argv[i], "--patient") == 0)
@@ -246,15 +255,21 @@ int main(int argc, char **argv)
     uint64_t faults = 0;
 
     parse(argc, argv);
+    if (sink.options.trees)
+        sink_trees_open(sink.options.trees);
     (void)sigaction(SIGTERM, &action, NULL);
     start_listening();
     while (!has_signal && sink.ended < sink.options.sources)
         run_once();
     for (uint32_t i = 0; i < sink.source_count; i++) {
+        if (sink.all[i].trees)
+            sink_trees_end(sink.all[i].trees, sink.all[i].is_finished);
         sink_print(&sink.all[i]);
         faults += sink.all[i].faults;
         free(sink.all[i].streams);
     }
+    if (sink.options.trees)
+        sink_trees_close();
     while (sink.connection_count > 0)
         drop_connection(0);
     return faults > 0;

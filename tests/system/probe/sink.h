@@ -34,6 +34,7 @@ struct sink_source {
     uint32_t stream_count;
     struct sink_stream *streams; /* by number; owned */
     uint64_t faults;
+    struct mr_source *trees; /* of sink_trees.h; NULL without --trees */
 };
 
 /* Each prints a line "fault: ..." and counts it, where the probe breaks its promises. */

@@ -193,35 +193,6 @@ PLAIN static void fork_children(uint64_t children, uint64_t count)
     call(count);
 }
 
-PLAIN static void fork_and_exec(uint64_t children)
-{
-    for (uint64_t i = 0; i < children; i++) {
-        pid_t pid = fork();
-
-        if (pid == 0) {
-            (void)execl("/bin/true", "true", (char *)NULL);
-            _exit(127);
-        }
-        (void)waitpid(pid, NULL, 0);
-        call(10);
-    }
-}
-
-/* The child shares our memory until it execs: its calls are ours. */
-PLAIN static void vfork_and_exec(uint64_t children)
-{
-    for (volatile uint64_t i = 0; i < children; i++) {
-        pid_t pid = vfork();
-
-        if (pid == 0) {
-            call(10);
-            (void)execl("/bin/true", "true", (char *)NULL);
-            _exit(127);
-        }
-        (void)waitpid(pid, NULL, 0);
-    }
-}
-
 /*
  * Closes all it does not know, as daemons do, and has the numbers given to a socket of
  * its own, in which nobody else may write.
@@ -302,11 +273,6 @@ PLAIN static void thread_destructors(uint64_t threads)
     }
 }
 
-PLAIN static void at_exit(void)
-{
-    call(7);
-}
-
 /* Bursts with rests, so that the ring fills, empties and fills again. */
 PLAIN static void bursts(uint64_t count, uint64_t bytes)
 {
@@ -332,10 +298,6 @@ PLAIN static void run(const char *mode, uint64_t n, uint64_t m)
         under_jumps(n);
     else if (strcmp(mode, "fork") == 0)
         fork_children(n, m);
-    else if (strcmp(mode, "exec") == 0)
-        fork_and_exec(n);
-    else if (strcmp(mode, "vfork") == 0)
-        vfork_and_exec(n);
     else if (strcmp(mode, "descriptors") == 0)
         take_all_descriptors(n);
     else if (strcmp(mode, "stderr") == 0)
@@ -344,8 +306,6 @@ PLAIN static void run(const char *mode, uint64_t n, uint64_t m)
         spans(n);
     else if (strcmp(mode, "destructors") == 0)
         thread_destructors(n);
-    else if (strcmp(mode, "atexit") == 0)
-        (void)atexit(at_exit);
     else if (strcmp(mode, "sleep") == 0)
         (void)usleep((useconds_t)n);
     else

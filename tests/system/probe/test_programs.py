@@ -14,65 +14,14 @@ import sys
 import tempfile
 import time
 
-BIN = pathlib.Path(os.environ["MR_BIN"])
-BUILD = pathlib.Path(os.environ["MR_BUILD"])
-SOURCE = pathlib.Path(os.environ["MR_SOURCE"])
+sys.path.insert(0, os.path.join(os.environ["MR_SOURCE"], "tests", "system", "lib"))
+from sink import Sink, lines_of  # pylint: disable=wrong-import-position
+from system import BIN, BUILD, SOURCE, Failure, check  # pylint: disable=wrong-import-position
+
 SANITIZED = os.environ.get("MR_SANITIZE", "")
-SINK = BIN / "probe_sink"
 SUBJECT = BIN / "probe_subject"
 WAIT_S = 60
 LOSSES = ["ring-full", "block-timeout", "budget", "nested", "exit"]
-
-
-class Failure(Exception):
-    pass
-
-
-def check(condition, text):
-    if not condition:
-        raise Failure(text)
-
-
-def fields(line):
-    """key=value pairs of a line, numbers as such; a name, which is last, may hold blanks."""
-    pairs = dict(re.findall(r"(\S+?)=(.*?)(?= \S+?=|$)", line))
-    return {k: int(v, 0) if re.fullmatch(r"-?(0x)?[0-9a-f]*[0-9][0-9a-f]*", v) and
-            re.fullmatch(r"-?\d+|0x[0-9a-f]+", v) else v for k, v in pairs.items()}
-
-
-def lines_of(text, kind):
-    return [fields(line) for line in text.splitlines() if line.startswith(kind + " ")]
-
-
-class Sink:
-    """A running sink; `account` after the end is what it printed."""
-
-    def __init__(self, *options):
-        self.folder = tempfile.mkdtemp(prefix="mr-probe-")
-        port_file = pathlib.Path(self.folder) / "port"
-        self.process = subprocess.Popen([SINK, port_file, *options], stdout=subprocess.PIPE, text=True)
-        end = time.monotonic() + WAIT_S
-        while not port_file.exists():
-            check(self.process.poll() is None and time.monotonic() < end, "the sink does not start")
-            time.sleep(0.01)
-        self.endpoint = "tcp://127.0.0.1:" + port_file.read_text().strip()
-
-    def __enter__(self):
-        return self
-
-    def __exit__(self, *_):
-        if self.process.poll() is None:
-            self.process.kill()
-        self.process.wait()
-        shutil.rmtree(self.folder)
-
-    def finish(self, terminate=False):
-        if terminate:
-            self.process.terminate()
-        output, _ = self.process.communicate(timeout=WAIT_S)
-        self.account = output
-        check("fault:" not in output and self.process.returncode == 0, "the sink found faults:\n" + output)
-        return lines_of(output, "source")
 
 
 def run(command, endpoint=None, status=0, flush_ms=20000, **variables):
@@ -115,7 +64,7 @@ def check_identity(subject, account, mode):
     check(account["finished"] == 1, f"no BYE: {account}")
     # After the report, main() returns and handlers run: that is written too.
     check(account["events"] >= subject["written"], f"{account} has fewer than {subject}")
-    if mode not in ("atexit", "jumps"):
+    if mode != "jumps":
         left = 1 if subject["who"] == "main" else 0
         check(account["events"] + sum(account[name] for name in LOSSES) == subject["made"] + left,
               f"made != arrived + lost:\n{subject}\n{account}")
@@ -200,12 +149,10 @@ def test_live_threads_past_the_ceiling_are_counted():
     check(len(start) == 2 and 0 not in start, "start functions of threads: " + output)
 
 
-def test_destructors_of_threads_and_processes():
+def test_destructors_of_threads():
     _, accounts, output = trace("destructors", 20)
     # ThreadSanitizer's runtime forgets threads early; what comes later is counted.
     check(accounts[0]["exit"] == (200 if "thread" in SANITIZED else 0), output)
-    _, accounts, output = trace("atexit")
-    check(accounts[0]["events"] == 16, output)
 
 
 def test_signals():
@@ -216,26 +163,6 @@ def test_signals():
 
 def test_handlers_that_jump():
     trace("jumps", 300, POLICY="block")
-
-
-def test_fork():
-    # ThreadSanitizer's runtime refuses threads in a forked child; AddressSanitizer's leaves a lock of its allocator locked
-    # there if another thread, such as ours at its start, was allocating.
-    if SANITIZED:
-        return "skipped"
-    _, accounts, output = trace("fork", 5, 1000, sources=6)
-    check(sorted(a["events"] for a in accounts) == [2000] * 5 + [4002], output)
-    check(len({s["start"] for s in lines_of(output, "stream")}) == 1, "start of the children: " + output)
-    return None
-
-
-def test_fork_and_exec():
-    if "thread" in SANITIZED:
-        return "skipped"
-    trace("exec", 20)
-    _, accounts, output = trace("vfork", 10)
-    check(accounts[0]["events"] == 202, output)
-    return None
 
 
 def test_descriptors_that_the_program_takes():
@@ -512,28 +439,6 @@ def test_hooks_save_nothing():
         if name.startswith("__"):
             off = [line.split()[0] for line in code[:3]]
             check(off[-1] in ("je", "jne") and len(off) <= 3, f"{name} when off: {code[:6]}")
-    return None
-
-
-def test_static_library():
-    if SANITIZED:
-        return "skipped"
-    with tempfile.TemporaryDirectory() as folder:
-        source, program = pathlib.Path(folder) / "p.c", pathlib.Path(folder) / "p"
-        source.write_text("""#include <millrace/probe.h>
-__attribute__((constructor)) static void before(void) { }
-__attribute__((destructor)) static void after(void) { }
-int main(void) { { MR_SPAN("s"); } return mr_probe_flush(5000); }
-""")
-        include = subprocess.run(["pkg-config", "--cflags", "millrace"], capture_output=True, text=True, check=True,
-                                 env={**os.environ, "PKG_CONFIG_PATH": str(BUILD / "lib/pkgconfig")}).stdout.split()
-        for flags in ([], ["-static"]):
-            built = subprocess.run(["gcc", "-O2", *flags, *include, source, BUILD / "lib/libmillrace.a", "-o", program],
-                                   capture_output=True, text=True, check=False)
-            check(built.returncode == 0, built.stderr)
-            with Sink() as sink:
-                run([program], sink.endpoint)
-                check(sink.finish()[0]["events"] == 8, sink.account)
     return None
 
 

@@ -1,0 +1,137 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ *     jumps plain      longjmp over one, and over 20 frames, and to where it was called
+ *     jumps nested     through two places to return to, inner one first
+ *     jumps handler    siglongjmp out of a signal handler
+ */
+#include "safety.h"
+
+#include <setjmp.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static jmp_buf outer, inner;
+static sigjmp_buf from_handler;
+
+TRACED static void before(void)
+{
+    HERE;
+}
+
+TRACED static void after(void)
+{
+    HERE;
+}
+
+TRACED static void jump(jmp_buf where)
+{
+    HERE;
+    before();
+    longjmp(where, 1);
+}
+
+TRACED static void descend(int depth, jmp_buf where)
+{
+    HERE;
+    if (depth == 0)
+        jump(where);
+    descend(depth - 1, where);
+    KEEP;
+}
+
+TRACED static void over_one(void)
+{
+    HERE;
+    if (setjmp(outer) == 0)
+        jump(outer);
+    after();
+}
+
+TRACED static void over_many(void)
+{
+    HERE;
+    if (setjmp(outer) == 0)
+        descend(20, outer);
+    after();
+}
+
+TRACED static void into_itself(void)
+{
+    volatile int round = 0;
+
+    HERE;
+    (void)setjmp(outer);
+    before();
+    if (round++ < 3)
+        longjmp(outer, 1);
+    after();
+}
+
+PLAIN static void plain(void)
+{
+    over_one();
+    over_many();
+    into_itself();
+    after();
+}
+
+TRACED static void catch_inner(void)
+{
+    HERE;
+    if (setjmp(inner) == 0)
+        descend(3, inner);
+    after();
+    descend(2, outer);
+}
+
+TRACED static void catch_outer(void)
+{
+    HERE;
+    if (setjmp(outer) == 0)
+        catch_inner();
+    after();
+}
+
+TRACED static void on_signal(int number)
+{
+    HERE;
+    (void)number;
+    before();
+    siglongjmp(from_handler, 1);
+}
+
+TRACED static void interrupted(void)
+{
+    HERE;
+    (void)raise(SIGUSR1);
+    KEEP;
+}
+
+TRACED static void handle(void)
+{
+    HERE;
+    if (sigsetjmp(from_handler, 1) == 0)
+        interrupted();
+    after();
+}
+
+int main(int argc, char **argv)
+{
+    HERE;
+    MUST(argc == 2);
+    if (strcmp(argv[1], "plain") == 0)
+        plain();
+    else if (strcmp(argv[1], "nested") == 0)
+        catch_outer();
+    else {
+        struct sigaction action = {.sa_handler = on_signal};
+
+        MUST(sigaction(SIGUSR1, &action, NULL) == 0);
+        TIMES(3)
+        handle();
+    }
+    after();
+    return 0;
+}
