@@ -535,20 +535,20 @@ static void a_recursion_of_100_000_is_reduced_in_part_and_accounted_in_full(void
     test_lane_fini(&lane);
 }
 
-static void a_recursion_of_100_000_passes_with_the_default_limits(void **state)
+/* A function that calls itself `depth` times: how many calls are reduced. */
+static void recurse(uint32_t depth, uint64_t reduced)
 {
     struct test_lane lane;
     struct mr_ledger_entry sum = {0};
     uint64_t ok = 0;
 
-    (void)state;
     test_lane_init(&lane, NULL);
-    for (uint32_t i = 0; i < 100000; i++)
+    for (uint32_t i = 0; i < depth; i++)
         test_lane_enter(&lane, 1, 1, i);
     test_lane_send(&lane, 1, 0);
     test_lane_tick(&lane, MR_SECOND_NS);
-    for (uint32_t i = 0; i < 100000; i++)
-        test_lane_exit(&lane, 1, 1, 100000 + i);
+    for (uint32_t i = 0; i < depth; i++)
+        test_lane_exit(&lane, 1, 1, depth + i);
     test_lane_send(&lane, 1, 0);
     test_lane_end(&lane);
     for (const struct mr_batch *batch = lane.out->first; batch; batch = batch->next) {
@@ -566,12 +566,19 @@ static void a_recursion_of_100_000_passes_with_the_default_limits(void **state)
         }
         mr_delta_reader_fini(&reader);
     }
-    assert_int_equal(ok, MR_RECONSTRUCT_DEPTH_DEFAULT);
-    assert_int_equal(sum.last, 200000);
-    assert_int_equal(sum.reduced, 2 * MR_RECONSTRUCT_DEPTH_DEFAULT);
+    assert_int_equal(ok, reduced);
+    assert_int_equal(sum.last, 2 * (uint64_t)depth);
+    assert_int_equal(sum.reduced, 2 * reduced);
     assert_int_equal(sum.held, 0);
-    assert_int_equal(sum.lost[MR_LOSS_BUDGET], 200000 - 2 * MR_RECONSTRUCT_DEPTH_DEFAULT);
+    assert_int_equal(sum.lost[MR_LOSS_BUDGET], 2 * (depth - reduced));
     test_lane_fini(&lane);
+}
+
+static void a_recursion_of_100_000_passes_with_the_default_limits(void **state)
+{
+    (void)state;
+    recurse(100000, 100000);
+    recurse(MR_RECONSTRUCT_DEPTH_DEFAULT + 1000, MR_RECONSTRUCT_DEPTH_DEFAULT);
 }
 
 int main(void)
