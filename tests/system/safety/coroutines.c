@@ -7,6 +7,8 @@
  */
 #include "safety.h"
 
+#include <millrace/probe.h>
+
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

@@ -5,6 +5,8 @@
  */
 #include "safety.h"
 
+#include <millrace/probe.h>
+
 #include <cstdio>
 #include <cstdlib>
 #include <exception>

@@ -5,6 +5,8 @@
  */
 #include "safety.h"
 
+#include <millrace/probe.h>
+
 #include <errno.h>
 #include <pthread.h>
 #include <stddef.h>

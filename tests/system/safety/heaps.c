@@ -7,6 +7,8 @@
  */
 #include "safety.h"
 
+#include <millrace/probe.h>
+
 #include <dlfcn.h>
 #include <pthread.h>
 #include <stdio.h>

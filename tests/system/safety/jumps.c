@@ -6,6 +6,8 @@
  */
 #include "safety.h"
 
+#include <millrace/probe.h>
+
 #include <setjmp.h>
 #include <signal.h>
 #include <stdio.h>

@@ -2,6 +2,8 @@
 /* Calls before main() and after it, and how a process ends: by return, exit(), or `order _exit`, `abort`, `exec`, `kill`. */
 #include "safety.h"
 
+#include <millrace/probe.h>
+
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>

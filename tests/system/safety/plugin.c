@@ -2,6 +2,8 @@
 /* What plugins.c loads and unloads. */
 #include "safety.h"
 
+#include <millrace/probe.h>
+
 void plugin_call(int count);
 
 TRACED static void plugin_leaf(void)

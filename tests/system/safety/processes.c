@@ -12,6 +12,8 @@
  */
 #include "safety.h"
 
+#include <millrace/probe.h>
+
 #include <pthread.h>
 #include <spawn.h>
 #include <stdio.h>

@@ -7,6 +7,8 @@
  */
 #include "safety.h"
 
+#include <millrace/probe.h>
+
 #include <complex.h>
 #include <errno.h>
 #include <stdarg.h>

@@ -3,6 +3,8 @@
  * What the programs of this folder share. Each is built for every door: TRACED functions are recorded (by hooks and
  * patchable sites as all functions are, by spans where HERE stands), PLAIN ones by none.
  *
+ *     #include <millrace/probe.h>
+ *
  *     TRACED static void leaf(void)
  *     {
  *         HERE;
@@ -10,8 +12,6 @@
  */
 #ifndef MR_TESTS_SYSTEM_SAFETY_H
 #define MR_TESTS_SYSTEM_SAFETY_H
-
-#include <millrace/probe.h>
 
 #if defined(__clang__)
 #define TRACED __attribute__((noinline))

@@ -11,6 +11,8 @@
  */
 #include "safety.h"
 
+#include <millrace/probe.h>
+
 #include <errno.h>
 #include <pthread.h>
 #include <signal.h>

@@ -14,6 +14,8 @@
  */
 #include "safety.h"
 
+#include <millrace/probe.h>
+
 #include <limits.h>
 #include <pthread.h>
 #include <stdio.h>
