@@ -6,7 +6,7 @@
  *
  * The first half of the ceiling goes to rings of the size that was asked for, half of the
  * rest to rings of half that size, and so on down to 4 KiB: with 64 MiB and 256 KiB, 128
- * threads have whole rings, and some 900 have one.
+ * threads have whole rings, and some 800 have one.
  *
  * Policy overwrite: words lie in the recorder's file. Nobody drains, so no ring is ever
  * free; what a thread left stays until another needs its ring, which then is the one
