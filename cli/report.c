@@ -46,10 +46,14 @@ static enum mr_status render(struct mr_summary *summary, const char *directory,
     return status;
 }
 
+/* A body that takes no longer than about an enter and an exit cost. */
+#define CHEAP_NS 20
+
 /* The whole of the store, since any order may be asked for. */
 static enum mr_status summarise(struct mr_model *model, struct mr_summary **summary)
 {
-    const struct mr_summary_limits all = {SIZE_MAX, SIZE_MAX, 0};
+    const struct mr_summary_limits all = {SIZE_MAX, SIZE_MAX,
+                                          MR_SUMMARY_LIMITS_DEFAULT.sources, CHEAP_NS};
     enum mr_status status;
 
     mr_model_thread_enter();

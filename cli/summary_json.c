@@ -92,6 +92,8 @@ static json_t *function_json(const struct mr_summary *summary,
     set_text(object, "file", row->file);
     set_number(object, "line", row->line);
     set_number(object, "calls", row->calls);
+    if (summary->cheap_ns && !summary->tick_ns)
+        set_number(object, "short_calls", row->cheap_calls);
     set_number(object, "ok", row->ok);
     set_number(object, "failed", row->failed);
     set_number(object, "incomplete", row->incomplete);
@@ -185,6 +187,38 @@ static json_t *run_json(const struct mr_run *run)
     return object;
 }
 
+/* A value that is a number is one here too. */
+static void set_note(json_t *object, enum mr_note note, const char *value)
+{
+    char *end;
+    long long number = strtoll(value, &end, 10);
+
+    if (!mr_note_is_number(note))
+        set_text(object, mr_note_name(note), value);
+    else if (*value && *end == '\0')
+        (void)json_object_set_new(object, mr_note_name(note), json_integer(number));
+}
+
+static json_t *clocks_json(const struct mr_summary *summary)
+{
+    json_t *rows = json_array();
+
+    for (size_t i = 0; i < summary->source_count; i++) {
+        const struct mr_summary_source *source = &summary->sources[i];
+        json_t *object = json_object();
+
+        (void)json_object_set_new(object, "source", id_json(source->id));
+        set_number(object, "pid", source->pid);
+        if (source->is_known)
+            set_text(object, "kind", mr_clock_kind_name(source->clock.kind));
+        for (uint32_t note = 0; note < MR_NOTE_COUNT; note++)
+            if (source->clock.notes[note])
+                set_note(object, (enum mr_note)note, source->clock.notes[note]);
+        (void)json_array_append_new(rows, object);
+    }
+    return rows;
+}
+
 static json_t *summary_json(const struct mr_summary *summary, const struct mr_run *run,
                             const struct mr_view *view)
 {
@@ -205,6 +239,8 @@ static json_t *summary_json(const struct mr_summary *summary, const struct mr_ru
     set_number(object, "traces", summary->traces);
     set_number(object, "calls", summary->calls);
     set_number(object, "incomplete_calls", summary->incomplete_calls);
+    if (summary->cheap_ns && !summary->tick_ns)
+        set_number(object, "short_calls", summary->cheap_calls);
     set_number(object, "open", summary->open);
     set_number(object, "paths", summary->paths);
     set_number(object, "shapes", summary->shapes);
@@ -215,6 +251,9 @@ static json_t *summary_json(const struct mr_summary *summary, const struct mr_ru
     (void)json_object_set_new(object, "coverage_time_ns",
                               coverage_json(summary->coverage.time_ns));
     (void)json_object_set_new(object, "ledger", ledger_json(&summary->ledger));
+    (void)json_object_set_new(object, "clocks", clocks_json(summary));
+    if (summary->tick_ns)
+        set_number(object, "tick_ns", summary->tick_ns);
     if (summary->counter_count)
         (void)json_object_set_new(object, "counters", counters);
     else

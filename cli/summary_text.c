@@ -3,6 +3,7 @@
 
 #include "base/assert.h"
 #include "cli/render.h"
+#include "cli/summary_private.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -118,18 +119,30 @@ static const char *render_count_of(const struct mr_summary *summary,
                : mr_render_count(stats->self.sum, text);
 }
 
+/* A mean is told finer than one time: but not where all that it is of was below a tick. */
+static const char *render_mean(const struct mr_summary *summary, uint64_t sum_ns,
+                               uint64_t calls, char *text)
+{
+    return sum_ns == 0 ? mr_summary_time(summary, 0, 1, text)
+                       : mr_render_ns(sum_ns / calls, text);
+}
+
 static void put_function_row(const struct mr_summary *summary,
                              const struct mr_summary_function *row, struct mr_grid *grid)
 {
     char text[MR_RENDER_SIZE];
     uint64_t timed = row->ok + row->failed;
 
-    mr_grid_cell(grid, "%s", row->is_timed ? mr_render_ns(row->self_ns, text) : "-");
+    mr_grid_cell(grid, "%s",
+                 row->is_timed ? mr_summary_time(summary, row->self_ns, timed, text)
+                               : "-");
     mr_grid_cell(grid, "%s", mr_render_share(row->self_ns, summary->self_ns, text));
-    mr_grid_cell(grid, "%s", row->is_timed ? mr_render_ns(row->total_ns, text) : "-");
+    mr_grid_cell(grid, "%s",
+                 row->is_timed ? mr_summary_time(summary, row->total_ns, timed, text)
+                               : "-");
     mr_grid_cell(grid, "%s", mr_render_count(row->calls, text));
     mr_grid_cell(grid, "%s",
-                 row->is_timed ? mr_render_ns(row->self_ns / timed, text) : "-");
+                 row->is_timed ? render_mean(summary, row->self_ns, timed, text) : "-");
     for (size_t i = 0; i < counter_columns(summary); i++)
         mr_grid_cell(grid, "%s", render_count_of(summary, row, i, text));
     mr_grid_cell(grid, "%s%s", row->name, row->is_outer ? " (outer)" : "");
@@ -187,26 +200,34 @@ static enum mr_status put_functions(const struct mr_summary *summary,
     return status == MR_OK ? mr_buffer_append_byte(out, '\n') : status;
 }
 
-static void put_quantile(const struct mr_summary_entry *row,
+static void put_quantile(const struct mr_summary *summary,
+                         const struct mr_summary_entry *row,
                          const struct mr_summary_quantile *quantile, struct mr_grid *grid)
 {
     char text[MR_RENDER_SIZE];
+    const char *shown = "-";
 
-    mr_grid_cell(grid, "%s",
-                 row->is_timed ? mr_render_range_ns(quantile->value, quantile->low,
-                                                    quantile->high, text)
-                               : "-");
+    if (row->is_timed && quantile->value < (double)summary->tick_ns)
+        shown = mr_summary_time(summary, 0, 1, text);
+    else if (row->is_timed)
+        shown = mr_render_range_ns(quantile->value, quantile->low, quantile->high, text);
+    mr_grid_cell(grid, "%s", shown);
 }
 
-static void put_entry_row(const struct mr_summary_entry *row, struct mr_grid *grid)
+static void put_entry_row(const struct mr_summary *summary,
+                          const struct mr_summary_entry *row, struct mr_grid *grid)
 {
     char text[MR_RENDER_SIZE];
+    uint64_t timed = row->ok + row->failed;
 
     mr_grid_cell(grid, "%s", mr_render_count(row->count, text));
-    put_quantile(row, &row->p50, grid);
-    put_quantile(row, &row->p99, grid);
-    mr_grid_cell(grid, "%s", row->is_timed ? mr_render_ns(row->max_ns, text) : "-");
-    mr_grid_cell(grid, "%s", row->is_timed ? mr_render_ns(row->time_ns, text) : "-");
+    put_quantile(summary, row, &row->p50, grid);
+    put_quantile(summary, row, &row->p99, grid);
+    mr_grid_cell(grid, "%s",
+                 row->is_timed ? mr_summary_time(summary, row->max_ns, 1, text) : "-");
+    mr_grid_cell(grid, "%s",
+                 row->is_timed ? mr_summary_time(summary, row->time_ns, timed, text)
+                               : "-");
     mr_grid_cell(grid, "%s", row->failed ? mr_render_count(row->failed, text) : "");
     mr_grid_cell(grid, "%s",
                  row->incomplete ? mr_render_count(row->incomplete, text) : "");
@@ -243,7 +264,7 @@ static enum mr_status put_entries(const struct mr_summary *summary,
         return MR_OK;
     mr_grid_init(&grid, columns, MR_ARRAY_COUNT(columns));
     for (size_t i = 0; i < shown; i++)
-        put_entry_row(&summary->entries[i], &grid);
+        put_entry_row(summary, &summary->entries[i], &grid);
     status = put_title("Entry points", shown, summary->entry_total, out);
     if (status == MR_OK)
         status = mr_grid_render(&grid, view->width, out);
@@ -363,11 +384,15 @@ enum mr_status mr_summary_text(struct mr_summary *summary, const struct mr_run *
     if (status == MR_OK)
         status = put_entries(summary, view, out);
     if (status == MR_OK)
+        status = mr_summary_put_cheap(summary, out);
+    if (status == MR_OK)
         status = put_coverage(summary, out);
     if (status == MR_OK)
         status = put_remarks(summary, out);
     if (status == MR_OK)
         status = put_absences(summary, out);
+    if (status == MR_OK)
+        status = mr_summary_put_clocks(summary, out);
     if (status == MR_OK)
         status = put_loss(summary, out);
     return status == MR_OK ? put_ledger(summary, out) : status;

@@ -103,6 +103,8 @@ json_t *mr_api_functions(struct mr_api_request *request)
                              mr_json_u64(summary->calls), "self_ns",
                              mr_json_u64(summary->self_ns), "functions", rows);
     mr_json_add_counters(body, request->root);
+    json_object_set_new(body, "tick_ns",
+                        mr_json_u64_if(summary->tick_ns > 0, summary->tick_ns));
     mr_summary_free(summary);
     return body;
 }
@@ -169,8 +171,32 @@ json_t *mr_api_entries(struct mr_api_request *request)
         "coverage", "traces", by_coverage(summary->coverage.traces), "calls",
         by_coverage(summary->coverage.calls), "time_ns",
         by_coverage(summary->coverage.time_ns), "entries", rows);
+    json_object_set_new(body, "tick_ns",
+                        mr_json_u64_if(summary->tick_ns > 0, summary->tick_ns));
     mr_summary_free(summary);
     return body;
+}
+
+static json_t *note(enum mr_note key, const char *value)
+{
+    char *end;
+    long long number = strtoll(value, &end, 10);
+
+    if (!mr_note_is_number(key))
+        return mr_json_text(value);
+    return *value && *end == '\0' ? json_integer(number) : json_null();
+}
+
+/* Only what was told of it. */
+static json_t *clock_of(const struct mr_summary_clock *clock)
+{
+    json_t *object = json_pack("{s:s}", "kind", mr_clock_kind_name(clock->kind));
+
+    for (uint32_t i = 0; i < MR_NOTE_COUNT; i++)
+        if (clock->notes[i])
+            json_object_set_new(object, mr_note_name((enum mr_note)i),
+                                note((enum mr_note)i, clock->notes[i]));
+    return object;
 }
 
 static json_t *source(const struct mr_summary_source *row)
@@ -187,7 +213,7 @@ static json_t *source(const struct mr_summary_source *row)
 
     mr_json_merge(
         object,
-        json_pack("{s:o, s:o, s:o, s:o, s:o}", "start_ns",
+        json_pack("{s:o, s:o, s:o, s:o, s:o, s:o}", "start_ns",
                   mr_json_u64_if(row->start_ns > 0, row->start_ns), "end_ns",
                   mr_json_u64_if(row->end_ns > 0, row->end_ns), "state",
                   known ? json_string(mr_source_state_name(row->state)) : json_null(),
@@ -195,7 +221,8 @@ static json_t *source(const struct mr_summary_source *row)
                   known && row->policy < MR_ARRAY_COUNT(policies)
                       ? json_string(policies[row->policy])
                       : json_null(),
-                  "ledger", mr_json_ledger(&row->ledger)));
+                  "clock", known ? clock_of(&row->clock) : json_null(), "ledger",
+                  mr_json_ledger(&row->ledger)));
     return object;
 }
 
@@ -259,6 +286,8 @@ json_t *mr_api_ledger(struct mr_api_request *request)
         json_pack("{s:o, s:o, s:o, s:o}", "generation", mr_json_u64(summary->generation),
                   "total", mr_json_u64(summary->source_total), "ledger",
                   mr_json_ledger(&summary->ledger), "sources", rows);
+    json_object_set_new(body, "tick_ns",
+                        mr_json_u64_if(summary->tick_ns > 0, summary->tick_ns));
     mr_summary_free(summary);
     return body;
 }

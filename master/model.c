@@ -69,6 +69,8 @@ static uint32_t limit_of(const struct mr_model_limits *limits, enum mr_model_tab
         return limits->counter_notes;
     case MR_MODEL_PATH_COUNTER:
         return limits->path_counters;
+    case MR_MODEL_NOTE:
+        return limits->notes;
     default:
         return limits->paths;
     }

@@ -59,7 +59,8 @@
     X(OPEN, "open")                                                                      \
     X(SPAN_COUNTER, "span_counters")                                                     \
     X(COUNTER_NOTE, "counter_notes")                                                     \
-    X(PATH_COUNTER, "path_counters")
+    X(PATH_COUNTER, "path_counters")                                                     \
+    X(NOTE, "notes")
 
 enum mr_model_table {
 #define X(name, text) MR_MODEL_##name,
@@ -220,6 +221,13 @@ struct mr_model_counter_note {
     const char *absent; /* why it does not count in some of the scope; "": it counts */
 };
 
+struct mr_model_note {
+    struct mr_cow_head head;
+    struct mr_id about, site; /* a source or scope; site zero: the whole of it */
+    uint64_t version;
+    const char *key, *value;
+};
+
 struct mr_model_path_counter {
     struct mr_cow_head head;
     uint32_t path, counter;
@@ -280,7 +288,7 @@ struct mr_model_root {
 
 struct mr_model_limits {
     uint32_t sites, scopes, sources, streams, paths, shapes, nodes, counters, senders;
-    uint32_t span_counters, counter_notes, path_counters;
+    uint32_t span_counters, counter_notes, path_counters, notes;
     uint32_t series_points; /* per series */
 };
 #define MR_MODEL_LIMITS_DEFAULT                                                          \
@@ -296,6 +304,7 @@ struct mr_model_limits {
                               .span_counters = 64,                                       \
                               .counter_notes = 1u << 14,                                 \
                               .path_counters = 1u << 20,                                 \
+                              .notes = 1u << 16,                                         \
                               .series_points = 1u << 18})
 #define MR_MODEL_CHILDREN_PER_NODE 16 /* limit of all children = this x limit of nodes */
 #define MR_MODEL_PATH_DEPTH_MAX 8192  /* deeper paths are refused */
@@ -360,6 +369,7 @@ MR_MODEL_GET(open, OPEN)
 MR_MODEL_GET(span_counter, SPAN_COUNTER)
 MR_MODEL_GET(counter_note, COUNTER_NOTE)
 MR_MODEL_GET(path_counter, PATH_COUNTER)
+MR_MODEL_GET(note, NOTE)
 #undef MR_MODEL_GET
 
 static inline uint32_t mr_model_count(const struct mr_model_root *root,
@@ -383,6 +393,9 @@ static inline uint32_t mr_model_find_shape(const struct mr_model_root *root,
 /* What a path gained of a span counter, or NULL. */
 const struct mr_counter_stats *mr_model_counter_of_path(const struct mr_model_root *root,
                                                         uint32_t path, uint32_t counter);
+/* The value of a note, or NULL; `site` zero: about the whole. */
+const char *mr_model_note_of(const struct mr_model_root *root, struct mr_id about,
+                             struct mr_id site, const char *key);
 /* The window's points, or NULL. */
 const struct mr_model_window *mr_model_window_at(const struct mr_model_root *root,
                                                  enum mr_model_series series,

@@ -273,6 +273,8 @@ static enum mr_status put_item(struct mr_model *model, const struct mr_dict_item
         return mr_model_put_outer(model, &item->outer);
     case MR_DICT_NODE:
         return mr_model_put_node(model, &item->node);
+    case MR_DICT_NOTE:
+        return mr_model_put_note(model, &item->note);
     case MR_DICT_SPAN_COUNTER:
         return mr_model_put_span_counter(model, &item->span_counter);
     default: /* a probe's kinds say nothing here */

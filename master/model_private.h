@@ -96,6 +96,9 @@ enum mr_status mr_model_add_path_counter(struct mr_model *model, uint32_t path,
                                          uint32_t counter,
                                          const struct mr_counter_stats *stats);
 
+/* model_notes.c */
+enum mr_status mr_model_put_note(struct mr_model *model, const struct mr_dict_note *note);
+
 /*
  * model_series.c: adds to the point (window, index) of a series. `stats` is of the
  * series' kind (mr_entry_stats, mr_shape_stats, mr_path_stats). Points that are too late,

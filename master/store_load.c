@@ -339,6 +339,19 @@ static enum mr_status load_counter_note(struct load *load)
     return expect_index(mr_model_put_span_counter(load->model, &note), index, got);
 }
 
+static enum mr_status load_note(struct load *load)
+{
+    struct mr_sql *sql = &load->sql;
+    uint32_t index = mr_sql_get_index(sql), got = count_of(load, MR_MODEL_NOTE);
+    struct mr_dict_note note = {.about = mr_sql_get_id(sql)};
+
+    note.site = mr_sql_get_id(sql);
+    note.key = mr_sql_get_text(sql);
+    note.value = mr_sql_get_text(sql);
+    note.version = mr_sql_get_u64(sql);
+    return expect_index(mr_model_put_note(load->model, &note), index, got);
+}
+
 static enum mr_status load_path_counter(struct load *load)
 {
     struct mr_sql *sql = &load->sql;
@@ -377,6 +390,7 @@ static const struct {
     {"span_counter", load_span_counter, NULL, true},
     {"counter_note", load_counter_note, NULL, true},
     {"path_counter", load_path_counter, NULL, true},
+    {"note", load_note, NULL, true},
 };
 
 static const struct {

@@ -290,6 +290,20 @@ static enum mr_status save_counter_note(void *context, uint32_t index, const voi
     return run(save);
 }
 
+static enum mr_status save_note(void *context, uint32_t index, const void *record)
+{
+    struct save *save = context;
+    const struct mr_model_note *note = record;
+
+    mr_sql_u64(&save->sql, index);
+    mr_sql_id(&save->sql, note->about);
+    mr_sql_id(&save->sql, note->site);
+    mr_sql_text(&save->sql, note->key);
+    mr_sql_text(&save->sql, note->value);
+    mr_sql_u64(&save->sql, note->version);
+    return run(save);
+}
+
 static enum mr_status save_path_counter(void *context, uint32_t index, const void *record)
 {
     struct save *save = context;
@@ -343,6 +357,7 @@ static const struct {
      save_counter_note},
     {MR_MODEL_PATH_COUNTER, "REPLACE INTO path_counter VALUES" VALUES_11,
      save_path_counter},
+    {MR_MODEL_NOTE, "REPLACE INTO note VALUES(?, ?, ?, ?, ?, ?)", save_note},
 };
 
 #define VALUES_12 "(?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"

@@ -68,6 +68,10 @@ const char mr_store_additions[] =
     " scope INTEGER NOT NULL, counter INTEGER NOT NULL, absent TEXT);"
     "CREATE TABLE IF NOT EXISTS path_counter(idx INTEGER PRIMARY KEY,"
     " path INTEGER NOT NULL, counter INTEGER NOT NULL, calls INTEGER, backward INTEGER,"
-    " " TIMES("self") ", " TIMES("total") ");";
+    " " TIMES("self") ", " TIMES(
+        "total") ");"
+                 "CREATE TABLE IF NOT EXISTS note(idx INTEGER PRIMARY KEY, about BLOB "
+                 "NOT NULL,"
+                 " site BLOB NOT NULL, key TEXT, value TEXT, version INTEGER);";
 
 _Static_assert(MR_STORE_SCHEMA_VERSION == 1, "the last line of the schema tells it");

@@ -137,10 +137,13 @@ static enum mr_status make_functions(struct make *make)
         make_function(make, i);
     qsort(summary->functions, summary->function_count, sizeof(*summary->functions),
           by_self);
+    enum mr_status status =
+        mr_summary_make_cheap(make->root, make->limits->cheap_ns, summary);
     summary->function_total = summary->function_count;
     if (summary->function_count > make->limits->functions)
         summary->function_count = make->limits->functions;
-    enum mr_status status = mr_summary_make_counters(make->root, make->arena, summary);
+    if (status == MR_OK)
+        status = mr_summary_make_counters(make->root, make->arena, summary);
     for (size_t i = 0; i < summary->function_count; i++)
         name_function(make, &summary->functions[i]);
     return status;
@@ -298,6 +301,39 @@ static enum mr_status make_ledger(struct make *make)
     return MR_OK;
 }
 
+static uint64_t number_of(const char *text)
+{
+    return text ? strtoull(text, NULL, 10) : 0;
+}
+
+/* What is said of clocks, over all sources. */
+static void add_clock(struct make *make, struct mr_id id)
+{
+    const struct mr_id whole = {0, 0};
+    struct mr_summary *summary = make->summary;
+    uint64_t tick_ns =
+        number_of(mr_model_note_of(make->root, id, whole, mr_note_name(MR_NOTE_TICK_NS)));
+
+    if (tick_ns > summary->tick_ns)
+        summary->tick_ns = tick_ns;
+    summary->times_clamped += number_of(
+        mr_model_note_of(make->root, id, whole, mr_note_name(MR_NOTE_TIMES_CLAMPED)));
+}
+
+static void make_clock(struct make *make, const struct mr_model_source *record,
+                       struct mr_summary_clock *clock)
+{
+    const struct mr_id whole = {0, 0};
+
+    clock->kind = record->clock;
+    for (uint32_t i = 0; i < MR_NOTE_COUNT; i++) {
+        const char *value = mr_model_note_of(make->root, record->id, whole,
+                                             mr_note_name((enum mr_note)i));
+
+        clock->notes[i] = value ? keep(make, value) : NULL;
+    }
+}
+
 static void make_source(struct make *make, uint32_t index,
                         struct mr_summary_source *source)
 {
@@ -318,6 +354,7 @@ static void make_source(struct make *make, uint32_t index,
         .policy = record->policy,
         .ledger = make->ledgers[index],
     };
+    make_clock(make, record, &source->clock);
 }
 
 /* Newest first: sources are indexed as they come. */
@@ -334,6 +371,8 @@ static enum mr_status make_sources(struct make *make)
         return MR_ENOMEM;
     for (uint32_t i = 0; i < summary->source_count; i++)
         make_source(make, count - 1 - i, &summary->sources[i]);
+    for (uint32_t i = 0; i < count; i++)
+        add_clock(make, mr_model_source(make->root, i)->id);
     return MR_OK;
 }
 

@@ -33,6 +33,8 @@
 
 struct mr_summary_limits {
     size_t functions, entries, sources; /* rows at most; SIZE_MAX: all */
+    uint64_t
+        cheap_ns; /* count calls with bodies shorter than this; 0: none, no path is walked */
 };
 #define MR_SUMMARY_LIMITS_DEFAULT                                                        \
     ((struct mr_summary_limits){.functions = 1000, .entries = 1000, .sources = 1000})
@@ -54,6 +56,7 @@ struct mr_summary_function { /* largest self time first */
     bool is_outer; /* an outer frame somewhere */
     uint64_t self_ns, self_min_ns, self_max_ns;
     uint64_t total_ns, total_min_ns, total_max_ns;
+    uint64_t cheap_calls; /* with bodies below the limits' cheap_ns, see there */
     struct mr_counter_stats *counts; /* by the summary's counters; NULL: there are none */
 };
 
@@ -84,6 +87,12 @@ struct mr_summary_ledger {
     bool is_balanced; /* every stream is */
 };
 
+/* Of sources' clocks. */
+struct mr_summary_clock {
+    enum mr_clock_kind kind;
+    const char *notes[MR_NOTE_COUNT]; /* NULL: not told */
+};
+
 struct mr_summary_source { /* newest first */
     struct mr_id id, worker;
     bool is_known; /* false: only its ledger was seen */
@@ -92,6 +101,7 @@ struct mr_summary_source { /* newest first */
     uint64_t start_ns, end_ns; /* end 0: live */
     enum mr_source_state state;
     enum mr_policy policy;
+    struct mr_summary_clock clock;
     struct mr_summary_ledger ledger;
 };
 
@@ -122,6 +132,12 @@ struct mr_summary {
     struct mr_summary_coverage coverage;
     struct mr_summary_ledger ledger;
     uint64_t calls, incomplete_calls, self_ns; /* over all functions */
+    uint64_t
+        tick_ns; /* the longest of clocks hybrid: a single time is off by up to this; 0 */
+    uint64_t times_clamped;
+    uint64_t cheap_ns, cheap_calls; /* of the limits; over all functions */
+    uint64_t
+        least_ns; /* the shortest call, at most cheap_ns: what tracing takes of each */
     uint64_t traces;
     uint64_t open;
     uint32_t paths, shapes, nodes, sites, scopes;
@@ -129,7 +145,7 @@ struct mr_summary {
     void *memory;     /* private: the texts */
 };
 
-/* MR_ENOMEM. Takes what a walk over sites, entries and streams takes: no path is walked. */
+/* MR_ENOMEM. Takes what a walk over sites, entries and streams takes: no path is walked, but for cheap_ns. */
 enum mr_status mr_summary_new(struct mr_model *model,
                               const struct mr_summary_limits *limits,
                               struct mr_summary **summary);

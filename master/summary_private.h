@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What summary.c and summary_counters.c share.
+ * What summary.c, summary_counters.c and summary_cheap.c share.
  *
  * Use: while the functions' `line` is still the index of their site,
  *     status = mr_summary_make_counters(root, arena, summary);
@@ -15,5 +15,9 @@
 enum mr_status mr_summary_make_counters(const struct mr_model_root *root,
                                         struct mr_arena *arena,
                                         struct mr_summary *summary);
+
+/* MR_ENOMEM. Walks all paths, unless cheap_ns is 0. */
+enum mr_status mr_summary_make_cheap(const struct mr_model_root *root, uint64_t cheap_ns,
+                                     struct mr_summary *summary);
 
 #endif

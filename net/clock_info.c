@@ -32,3 +32,27 @@ uint64_t mr_clock_info_ns(const struct mr_clock_info *clock, uint64_t ticks)
     ns = ((mr_u128)(clock->ticks - ticks) * clock->mult + round_up) >> clock->shift;
     return ns > clock->realtime_ns ? 0 : clock->realtime_ns - (uint64_t)ns;
 }
+
+const char *mr_note_name(enum mr_note note)
+{
+    static const char *const names[] = {
+#define X(name, text, is_number) text,
+        MR_NOTES(X)
+#undef X
+    };
+
+    MR_ASSERT((unsigned)note < MR_ARRAY_COUNT(names));
+    return names[note];
+}
+
+bool mr_note_is_number(enum mr_note note)
+{
+    static const bool are_numbers[] = {
+#define X(name, text, is_number) is_number,
+        MR_NOTES(X)
+#undef X
+    };
+
+    MR_ASSERT((unsigned)note < MR_ARRAY_COUNT(are_numbers));
+    return are_numbers[note];
+}

@@ -90,12 +90,14 @@ enum mr_dict_kind {
     MR_DICT_STRING = 8,
     MR_DICT_SOURCE_LOSS = 9,
     MR_DICT_LINK = 10,
+    MR_DICT_TICKER = 11,
     MR_DICT_SITE = 16,
     MR_DICT_SCOPE = 17,
     MR_DICT_SOURCE = 18,
     MR_DICT_OUTER = 19,
     MR_DICT_NODE = 20,
     MR_DICT_SPAN_COUNTER = 21,
+    MR_DICT_NOTE = 22,
 };
 
 #define MR_BUILD_ID_MAX 64
@@ -147,6 +149,9 @@ struct mr_dict_counter {
 struct mr_dict_sync {
     uint64_t ticks, realtime_ns, error_ticks;
 };
+struct mr_dict_ticker { /* of clock hybrid; all cumulative but the gap of p99 */
+    uint64_t ticks, gap_p99_ticks, gap_max_ticks, cpu_ns;
+};
 struct mr_dict_string {
     uint32_t index;
     const char *text;
@@ -197,6 +202,36 @@ struct mr_dict_span_counter {
     const char *name, *unit, *absent; /* as of a probe's counter */
 };
 
+/* Something worth knowing about a source or a scope, or about a site of it. */
+struct mr_dict_note {
+    struct mr_id about, site; /* site zero: about the whole */
+    const char *key, *value;  /* keys: MR_NOTES; a value that is a number is decimal */
+    uint64_t version;         /* of the same key, the greatest holds */
+};
+
+/*
+ * Keys of notes: name in code, in the item, whether the value is a number.
+ * Of a source, clock:
+ */
+#define MR_NOTES(X)                                                                      \
+    X(CLOCK_WARNING, "clock_warning", false) /* why it is not the one asked for */       \
+    X(TICK_NS, "tick_ns", true)              /* clock hybrid: FORMAT.md section 3 */     \
+    X(TICK_EVENTS, "tick_events", true)                                                  \
+    X(TICK_GAP_P99_NS, "tick_gap_p99_ns", true) /* between ticks, weighed by time */     \
+    X(TICK_GAP_MAX_NS, "tick_gap_max_ns", true)                                          \
+    X(TICKER_CPU_NS, "ticker_cpu_ns", true)     /* what the ticker took */               \
+    X(DRIFT_NS, "clock_drift_ns", true)         /* wall clock less ours, last seen */    \
+    X(DRIFT_MAX_NS, "clock_drift_max_ns", true) /* the furthest */                       \
+    X(TIMES_CLAMPED, "times_clamped", true)     /* inversions */
+enum mr_note {
+#define X(name, text, is_number) MR_NOTE_##name,
+    MR_NOTES(X)
+#undef X
+        MR_NOTE_COUNT
+};
+const char *mr_note_name(enum mr_note note);
+bool mr_note_is_number(enum mr_note note);
+
 struct mr_dict_item {
     enum mr_dict_kind kind;
     union {
@@ -216,6 +251,8 @@ struct mr_dict_item {
         struct mr_dict_outer outer;
         struct mr_dict_node node;
         struct mr_dict_span_counter span_counter;
+        struct mr_dict_ticker ticker;
+        struct mr_dict_note note;
     };
 };
 

@@ -96,6 +96,8 @@ struct mr_batch {
     struct mr_buffer bytes;
     /* EVENTS */
     struct mr_stream *stream;
+    int64_t
+        wall_shift_ns; /* to add to its times where a wall clock is meant, and nowhere else */
     struct mr_event *events; /* capacity event_capacity, owned */
     uint32_t event_count, event_capacity;
     struct mr_loss *losses; /* owned */

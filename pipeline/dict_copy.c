@@ -63,6 +63,11 @@ static struct parts parts_of(struct mr_dict_item *item)
         parts.fields_size = sizeof(item->node);
         add_span(&parts, &item->node.children);
         break;
+    case MR_DICT_NOTE:
+        parts.fields_size = sizeof(item->note);
+        add_text(&parts, &item->note.key);
+        add_text(&parts, &item->note.value);
+        break;
     case MR_DICT_SPAN_COUNTER:
         parts.fields_size = sizeof(item->span_counter);
         add_text(&parts, &item->span_counter.name);

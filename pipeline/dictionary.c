@@ -15,9 +15,9 @@
 
 struct entry {
     void *block;   /* pipeline/dict_copy.h; NULL: a node that was forgotten */
+    uint64_t rank; /* the better one is greater */
     uint32_t next; /* in the list of unsent ones */
     uint16_t kind;
-    uint16_t rank; /* the better one is greater */
     bool is_unsent;
 };
 
@@ -65,7 +65,7 @@ void mr_dictionary_free(struct mr_dictionary *dictionary)
 }
 
 /* False for a kind that is not kept. */
-static bool identify(const struct mr_dict_item *item, struct mr_id *key, uint16_t *rank)
+static bool identify(const struct mr_dict_item *item, struct mr_id *key, uint64_t *rank)
 {
     struct mr_id ids[3] = {{0, (uint64_t)item->kind}, {0, 0}, {0, 0}};
 
@@ -73,14 +73,14 @@ static bool identify(const struct mr_dict_item *item, struct mr_id *key, uint16_
     switch (item->kind) {
     case MR_DICT_SITE:
         ids[1] = item->site.id;
-        *rank = (uint16_t)item->site.quality;
+        *rank = item->site.quality;
         break;
     case MR_DICT_SCOPE:
         ids[1] = item->scope.id;
         break;
     case MR_DICT_SOURCE:
         ids[1] = item->source.id;
-        *rank = (uint16_t)item->source.state;
+        *rank = item->source.state;
         break;
     case MR_DICT_OUTER:
         ids[1] = item->outer.scope;
@@ -94,6 +94,13 @@ static bool identify(const struct mr_dict_item *item, struct mr_id *key, uint16_
         ids[2] = mr_hash128(mr_span_of_text(item->span_counter.absent));
         ids[2].hi ^= item->span_counter.id.hi;
         ids[2].lo ^= item->span_counter.id.lo;
+        break;
+    case MR_DICT_NOTE:
+        ids[1] = item->note.about;
+        ids[2] = mr_hash128(mr_span_of_text(item->note.key));
+        ids[2].hi ^= item->note.site.hi;
+        ids[2].lo ^= item->note.site.lo;
+        *rank = item->note.version;
         break;
     default:
         return false;
@@ -130,7 +137,7 @@ static enum mr_status compact(struct mr_dictionary *dictionary)
         struct entry entry = dictionary->entries[i];
         struct mr_dict_item item;
         struct mr_id key;
-        uint16_t rank;
+        uint64_t rank;
 
         map[i] = NONE;
         if (!entry.block)
@@ -183,7 +190,7 @@ static enum mr_status refuse(struct mr_dictionary *dictionary)
 
 static enum mr_status keep_new(struct mr_dictionary *dictionary,
                                const struct mr_dict_item *item, struct mr_id key,
-                               uint16_t rank)
+                               uint64_t rank)
 {
     size_t bytes = bytes_of(item);
     enum mr_status status;
@@ -212,7 +219,7 @@ static enum mr_status keep_new(struct mr_dictionary *dictionary,
 
 static enum mr_status keep_better(struct mr_dictionary *dictionary,
                                   const struct mr_dict_item *item, uint32_t index,
-                                  uint16_t rank)
+                                  uint64_t rank)
 {
     struct entry *entry = &dictionary->entries[index];
     struct mr_dict_item old;
@@ -240,7 +247,7 @@ enum mr_status mr_dictionary_take(struct mr_dictionary *dictionary,
                                   const struct mr_dict_item *item)
 {
     struct mr_id key;
-    uint16_t rank;
+    uint64_t rank;
     uint32_t index;
 
     if (!identify(item, &key, &rank))
@@ -268,7 +275,7 @@ static void keep_or_forget(struct mr_dictionary *dictionary, struct entry *entry
 {
     struct mr_dict_item item;
     struct mr_id key;
-    uint16_t rank;
+    uint64_t rank;
     size_t bytes;
 
     if (entry->kind != MR_DICT_NODE)

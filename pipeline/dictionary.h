@@ -7,6 +7,7 @@
  *
  *     site     replaced by one of higher quality             scope, outer, node, counter  the first one holds
  *     source   replaced by one of higher state (live < finished < died)
+ *     note     replaced by one of higher version
  *
  *     switch (mr_dictionary_take(dictionary, &item)) {
  *     case MR_OK: break;                                     // known, or kept as unsent

@@ -64,6 +64,17 @@ struct mr_stream {
     struct mr_reduce_stream *reduce;
 };
 
+/* How the wall clock went against a source's own (FORMAT.md section 3): of its sync items. */
+struct mr_drift {
+    bool is_synced;
+    uint64_t first_ns, last_ns; /* wall times of the first and last sync */
+    int64_t now_ns, max_ns;     /* wall clock less ours: last, and furthest from 0 */
+    int64_t shift_ns;           /* of batches; follows now_ns in steps */
+    uint64_t told_at_ns;
+    uint64_t note_version;
+    uint64_t clamped, clamped_told; /* inversions */
+};
+
 struct mr_source {
     struct mr_id id, scope;
     enum mr_role role;
@@ -75,6 +86,7 @@ struct mr_source {
     char *text;
     const char *scope_host; /* "" unless grouped by host */
     struct mr_ticks ticks;
+    struct mr_drift drift;
     uint64_t last_ns;
     struct mr_modules modules;
     struct mr_site_map named; /* named wire sites, for ever */

@@ -275,6 +275,20 @@ void mr_announce_sync_item(const struct mr_writer *writer, struct mr_dict_item *
                                            .error_ticks = sample.error_ticks}};
 }
 
+/* How far apart the ticks of clock hybrid are: the error of its times. */
+static bool put_ticker(struct mr_writer *writer)
+{
+    const struct mr_ticker *ticker = &writer->probe->ticker;
+    struct mr_dict_item item = {
+        .kind = MR_DICT_TICKER,
+        .ticker = {.ticks = mr_load_relaxed(&ticker->ticks),
+                   .gap_p99_ticks = mr_tick_gap(ticker, 990000),
+                   .gap_max_ticks = mr_load_relaxed(&ticker->gap_ticks_max),
+                   .cpu_ns = mr_load_relaxed(&ticker->cpu_ns)}};
+
+    return item.ticker.ticks == 0 || put(writer, &item);
+}
+
 /* While connected only: without a receiver they would fill the outbox. */
 static bool put_sync(struct mr_writer *writer, uint64_t now_ns)
 {
@@ -283,7 +297,7 @@ static bool put_sync(struct mr_writer *writer, uint64_t now_ns)
     if (now_ns < writer->sync_at_ns || writer->sender.state != MR_SENDER_OPEN)
         return true;
     mr_announce_sync_item(writer, &item);
-    if (!put(writer, &item))
+    if (!put(writer, &item) || !put_ticker(writer))
         return false;
     writer->sync_at_ns = now_ns + MR_SECOND_NS;
     return true;

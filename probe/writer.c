@@ -272,6 +272,7 @@ static void run_to_end(struct mr_writer *writer)
     bool is_done = false;
 
     mr_store_relaxed(&writer->probe->pool.shared.draining, 0); /* nobody waits for us */
+    writer->sync_at_ns = 0; /* one more: the drift of the whole run */
     while (!is_done &&
            mr_clock_monotonic_ns() < mr_writer_deadline_ns(writer, start_ns)) {
         uint64_t now_ns = mr_clock_monotonic_ns();

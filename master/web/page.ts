@@ -30,9 +30,10 @@ interface Balance {
 }
 interface Source {
     id: string; host: string | null; app: string | null; version: string | null; exe: string | null;
-    pid: Num; state: string | null; policy: string | null; ledger: Balance;
+    pid: Num; state: string | null; policy: string | null; clock: Clock | null; ledger: Balance;
 }
-interface Ledger { total: number; ledger: Balance; sources: Source[]; }
+interface Clock { kind: string; tick_ns?: number; clock_warning?: string; times_clamped?: number; clock_drift_ns?: number; }
+interface Ledger { total: number; ledger: Balance; sources: Source[]; tick_ns: Num; }
 
 const POLL_MS = 1000;
 const ROWS = 500;
@@ -121,8 +122,24 @@ function amount(cell: HTMLTableCellElement, value: Num, alarm = false): void {
     plain(cell, count(value), kind);
 }
 
-function duration(cell: HTMLTableCellElement, ns: Num): void {
-    plain(cell, time(ns), ns === null ? "none" : "");
+/* The longest tick of the sources' clocks: what a single time is off by. 0: all are precise. */
+let tick = 0;
+
+/* Of one call, or the sum of several, which is nearer to the truth than one: what the clock cannot tell is not shown as 0. */
+function timeOf(ns: Num, calls = 1): string {
+    const hidden = ns !== null && tick > 0 && (calls === 1 ? ns < tick : ns === 0);
+    return hidden ? "\u2264 " + time(calls * tick) : time(ns);
+}
+
+function duration(cell: HTMLTableCellElement, ns: Num, calls = 1): void {
+    plain(cell, timeOf(ns, calls), ns === null ? "none" : "");
+}
+
+function mean(cell: HTMLTableCellElement, sum: Num, calls: number): void {
+    if (sum === null || sum === 0)
+        duration(cell, sum);
+    else
+        plain(cell, time(sum / calls), "");
 }
 
 /* A number, its part of the whole, and that part as a bar. */
@@ -299,7 +316,7 @@ const entryColumns: Column<Entry>[] = [
      fill: (cell, row) => plain(cell, rate(row.last_10s / 10), row.last_10s ? "" : "zero")},
     {title: "time", hint: "all its traces together, and its share of all entry points",
      sort: row => number(row.time_ns),
-     fill: (cell, row) => share(cell, time(row.time_ns), row.time_ns || 0, allTime)},
+     fill: (cell, row) => share(cell, timeOf(row.time_ns, row.count), row.time_ns || 0, allTime)},
     {title: "p50", hint: "half of the traces took no longer", sort: row => row.p50 ? row.p50.value_ns : -1,
      fill: (cell, row) => quantileTitle(cell, row.p50)},
     {title: "p99", hint: "99 of 100 traces took no longer", sort: row => row.p99 ? row.p99.value_ns : -1,
@@ -336,13 +353,13 @@ const functionColumns: Column<Func>[] = [
      fill: (cell, row) => amount(cell, row.calls)},
     {title: "self", hint: "time in the function itself, and the share of all time",
      sort: row => number(row.self_ns),
-     fill: (cell, row) => share(cell, time(row.self_ns), row.self_ns || 0, allSelf)},
+     fill: (cell, row) => share(cell, timeOf(row.self_ns, row.calls), row.self_ns || 0, allSelf)},
     {title: "total", hint: "time in it and what it calls; a recursion counts once",
      sort: row => number(row.total_ns),
-     fill: (cell, row) => duration(cell, row.total_ns)},
+     fill: (cell, row) => duration(cell, row.total_ns, row.calls)},
     {title: "self/call", hint: "mean time in the function itself",
      sort: row => row.self_ns === null ? -1 : row.self_ns / row.calls,
-     fill: (cell, row) => duration(cell, row.self_ns === null ? null : row.self_ns / row.calls)},
+     fill: (cell, row) => mean(cell, row.self_ns, row.calls)},
     {title: "max self", hint: "the longest time of one call in itself", sort: row => number(row.self_max_ns),
      fill: (cell, row) => duration(cell, row.self_max_ns)},
     {title: "failed", hint: "calls that ended with status failed", sort: row => row.failed,
@@ -354,6 +371,19 @@ const functionColumns: Column<Func>[] = [
 function lossText(ledger: Balance): string {
     return Object.keys(ledger.lost_by_reason)
         .map(reason => reason + " " + count(ledger.lost_by_reason[reason])).join(", ");
+}
+
+function clockText(clock: Clock | null): string {
+    if (!clock)
+        return "";
+    const parts = [clock.tick_ns ? "hybrid, \u00b1" + time(clock.tick_ns) : clock.kind];
+    if (clock.clock_warning)
+        parts.push(clock.clock_warning);
+    if (clock.times_clamped)
+        parts.push(count(clock.times_clamped) + " times clamped");
+    if (clock.clock_drift_ns && Math.abs(clock.clock_drift_ns) >= 1e6)
+        parts.push("drift " + (clock.clock_drift_ns / 1e6).toFixed(1) + " ms");
+    return parts.join(", ");
 }
 
 const ledgerColumns: Column<Source>[] = [
@@ -374,6 +404,8 @@ const ledgerColumns: Column<Source>[] = [
      fill: (cell, row) => amount(cell, row.ledger.lost, true)},
     {title: "lost by reason", hint: "why", name: true, sort: row => lossText(row.ledger),
      fill: (cell, row) => plain(cell, lossText(row.ledger) || DASH, "name")},
+    {title: "clock", hint: "what its times are read from", name: true, sort: row => clockText(row.clock),
+     fill: (cell, row) => plain(cell, clockText(row.clock) || DASH, "name")},
     {title: "balanced", hint: "written = reduced + held + lost, for each of its streams",
      sort: row => row.ledger.balanced ? 1 : 0,
      fill: (cell, row) => plain(cell, row.ledger.balanced ? "yes" : "not yet",
@@ -481,6 +513,7 @@ function note(id: string, shown: number, total: number, what: string): void {
 function show(entries: Entries, functions: Functions, ledger: Ledger): void {
     allTime = entries.entries.reduce((sum, row) => sum + (row.time_ns || 0), 0);
     allSelf = functions.self_ns;
+    tick = ledger.tick_ns || 0;
     showTotals(entries, functions, ledger);
     showCoverage(entries);
     showLedgerState(ledger.ledger);

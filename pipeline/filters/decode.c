@@ -107,6 +107,7 @@ enum mr_status mr_decode_reserve(struct mr_decode *decode, struct mr_stream *str
     MR_ASSERT(out->event_capacity >= MR_BATCH_EVENTS_MAX);
     out->source = stream->source;
     out->stream = stream;
+    out->wall_shift_ns = stream->source->drift.shift_ns;
     decode->out = out;
     return MR_OK;
 }
@@ -234,6 +235,8 @@ static enum mr_status take_probe_frame(struct mr_decode *decode, struct mr_sourc
     if (!source->is_announced) {
         source->is_announced = true;
         status = announce_source(decode, source, MR_SOURCE_LIVE);
+        if (status == MR_OK)
+            status = mr_decode_clock_facts(decode, source);
     }
     if (status != MR_OK)
         return status;
@@ -297,6 +300,8 @@ static enum mr_status take_end(struct mr_decode *decode, struct mr_batch *batch)
         if (status == MR_OK)
             status =
                 announce_source(decode, source, (enum mr_source_state)batch->end_state);
+        if (status == MR_OK)
+            status = mr_decode_clock_end(decode, source);
     }
     if (status == MR_OK)
         return mr_filter_emit(decode->filter, batch);

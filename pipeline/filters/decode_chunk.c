@@ -133,7 +133,8 @@ static bool check_clock(struct mr_decode *decode, uint64_t ticks)
     if (!mr_ticks_fit(clock, ticks) || !mr_ticks_fit(clock, ticks + SAFE_TICKS))
         return false;
     decode->safe_ticks = ticks + SAFE_TICKS;
-    ns = mr_ticks_ns(&decode->source->ticks, ticks);
+    ns = mr_ticks_ns(&decode->source->ticks, ticks) +
+         (uint64_t)decode->source->drift.shift_ns;
     now = limit ? mr_clock_realtime_ns() : ns;
     decode->is_clock_off = (ns > now ? ns - now : now - ns) > limit;
     return !decode->is_clock_off;
@@ -362,6 +363,7 @@ static void count_chunk(struct mr_decode *decode, const struct mr_chunk *chunk)
                     is_compact ? MR_DECODE_COMPACT_BYTES : MR_DECODE_WORDS_BYTES,
                     MR_CHUNK_HEADER_SIZE + chunk->body.size);
     mr_counters_add(&decode->counters, MR_DECODE_INVERSIONS, decode->inversions);
+    decode->source->drift.clamped += decode->inversions;
     mr_counters_add(&decode->counters, MR_DECODE_UNKNOWN_SITES, decode->unknown_sites);
     mr_counters_add(&decode->counters, MR_DECODE_UNKNOWN_RECORDS,
                     decode->unknown_records);

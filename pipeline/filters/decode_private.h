@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The parts of decode: decode.c is the filter, decode_chunk.c reads chunks, decode_dict.c dictionaries. Not for others.
+ * The parts of decode: decode.c is the filter, decode_chunk.c reads chunks, decode_dict.c dictionaries,
+ * decode_clock.c clocks. Not for others.
  */
 #ifndef MR_PIPELINE_FILTERS_DECODE_PRIVATE_H
 #define MR_PIPELINE_FILTERS_DECODE_PRIVATE_H
@@ -64,6 +65,14 @@ enum mr_status mr_decode_add(struct mr_decode *decode, struct mr_stream *stream,
 /* Accounts for events that are no calls; `reason` 0: reduced, else lost. */
 enum mr_status mr_decode_count(struct mr_decode *decode, struct mr_stream *stream,
                                uint64_t events, uint8_t reason);
+
+/* decode_clock.c: what a source's hello told of its clock; a sync, a ticker; the last of it. */
+enum mr_status mr_decode_clock_facts(struct mr_decode *decode, struct mr_source *source);
+enum mr_status mr_decode_sync(struct mr_decode *decode, struct mr_source *source,
+                              const struct mr_dict_sync *sync);
+enum mr_status mr_decode_ticker(struct mr_decode *decode, struct mr_source *source,
+                                const struct mr_dict_ticker *ticker);
+enum mr_status mr_decode_clock_end(struct mr_decode *decode, struct mr_source *source);
 
 /* A CHUNKS payload. */
 enum mr_status mr_decode_chunks(struct mr_decode *decode, struct mr_source *source,

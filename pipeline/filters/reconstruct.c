@@ -40,6 +40,7 @@ static enum mr_status new_out(struct mr_reconstruct *rebuild)
         return MR_ENOMEM;
     out->source = rebuild->in->source;
     out->stream = rebuild->in->stream;
+    out->wall_shift_ns = rebuild->in->wall_shift_ns;
     if (rebuild->out == rebuild->in && rebuild->written)
         memcpy(out->events, rebuild->in->events, rebuild->written * sizeof(*out->events));
     else

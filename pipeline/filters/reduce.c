@@ -62,11 +62,16 @@ static enum mr_status reduce_open(struct mr_filter *filter, const void *config,
 
 void mr_reduce_enter_window(struct mr_reduce *reduce, uint64_t ns)
 {
-    uint64_t window = ns / reduce->window_ns;
+    uint64_t shift_ns = (uint64_t)reduce->wall_shift_ns;
+    uint64_t window = (ns + shift_ns) / reduce->window_ns;
 
+    if (window == 0 || window >= UINT32_MAX) { /* a wall clock beyond its era */
+        shift_ns = 0;
+        window = ns / reduce->window_ns;
+    }
     MR_ASSERT(window > 0 && window < UINT32_MAX); /* decode lets no other times pass */
     reduce->window = (uint32_t)window;
-    reduce->window_start_ns = window * reduce->window_ns;
+    reduce->window_start_ns = window * reduce->window_ns - shift_ns;
 }
 
 /*
@@ -411,6 +416,11 @@ static enum mr_status take_events(struct mr_reduce *reduce, const struct mr_batc
     uint32_t at = 0;
     bool is_counted;
 
+    if (batch->wall_shift_ns != reduce->wall_shift_ns) {
+        reduce->wall_shift_ns = batch->wall_shift_ns;
+        reduce->window_start_ns =
+            reduce->window * reduce->window_ns - (uint64_t)reduce->wall_shift_ns;
+    }
     if (!batch->stream->reduce)
         status = add_stream(reduce, batch->stream);
     stream = batch->stream->reduce;

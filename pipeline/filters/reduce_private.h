@@ -186,8 +186,9 @@ struct mr_reduce {
     struct mr_span_counter_index span_counters[MR_REDUCE_SPAN_COUNTERS_MAX];
     uint32_t span_counter_count;
     struct mr_count_rows count_rows;
-    /* The window that the stream of events is in. */
+    /* The window that the stream of events is in; its start by their clock. */
     uint64_t window_start_ns;
+    int64_t wall_shift_ns; /* of the batch at hand */
     uint32_t window;
     uint64_t window_ns;
     uint64_t
@@ -279,12 +280,13 @@ static inline void mr_reduce_add_shape(struct mr_reduce *reduce, struct mr_shape
 {
     bool is_failed = (close->flags & (MR_EVENT_FAILED | MR_EVENT_UNWOUND)) != 0;
     bool is_first = shape->ok + shape->failed == 0;
+    uint64_t wall_ns = close->ns + (uint64_t)reduce->wall_shift_ns;
 
     mr_times_add(&shape->time, ended->ns, is_first);
-    if (is_first || close->ns < shape->first_ns)
-        shape->first_ns = close->ns;
-    if (close->ns > shape->last_ns)
-        shape->last_ns = close->ns;
+    if (is_first || wall_ns < shape->first_ns)
+        shape->first_ns = wall_ns;
+    if (wall_ns > shape->last_ns)
+        shape->last_ns = wall_ns;
     shape->ok += !is_failed;
     shape->failed += is_failed;
     shape->calls += ended->calls;

@@ -220,9 +220,124 @@ static void json_holds_the_same_numbers(void **state)
     functions[1].name = "leaf";
 }
 
+static const char *text_into(struct mr_summary *summary, struct mr_buffer *out)
+{
+    mr_buffer_init(out, 1 << 16);
+    assert_int_equal(mr_summary_text(summary, NULL, &all_rows, out), MR_OK);
+    assert_int_equal(mr_buffer_append_byte(out, 0), MR_OK);
+    return (const char *)out->data;
+}
+
+static void what_a_tick_hides_is_a_bound_and_not_0(void **state)
+{
+    struct mr_summary_function rows[] = {
+        {.name = "f", .module = "", .file = "", .calls = 3, .ok = 3, .is_timed = true},
+        {.name = "g",
+         .module = "",
+         .file = "",
+         .calls = 4,
+         .ok = 4,
+         .is_timed = true,
+         .self_ns = 40,
+         .total_ns = 40}};
+    struct mr_summary_entry entry = {
+        .name = "f", .app = "", .count = 3, .ok = 3, .is_timed = true, .max_ns = 999};
+    struct mr_summary_source source = {.app = "app", .pid = 7};
+    struct mr_summary summary = {.functions = rows,
+                                 .function_count = 2,
+                                 .function_total = 2,
+                                 .entries = &entry,
+                                 .entry_count = 1,
+                                 .entry_total = 1,
+                                 .sources = &source,
+                                 .source_count = 1,
+                                 .tick_ns = 1000};
+    struct mr_buffer out;
+    const char *text;
+
+    (void)state;
+    source.clock.notes[MR_NOTE_TICK_NS] = "1000";
+    source.clock.notes[MR_NOTE_TICK_GAP_P99_NS] = "1200";
+    source.clock.notes[MR_NOTE_TICK_GAP_MAX_NS] = "34000";
+    source.clock.notes[MR_NOTE_TICKER_CPU_NS] = "5000000";
+    text = text_into(&summary, &out);
+    assert_null(strstr(text, " 0 ns"));
+    assert_non_null(strstr(text, "<= 3.00 \302\265s")); /* the sum of f: three ticks */
+    assert_non_null(strstr(text, "<= 1.00 \302\265s")); /* a call of f, and the longest */
+    assert_non_null(strstr(text, "10 ns"));             /* the mean of g */
+    assert_non_null(strstr(text, "Clock     app[7]: hybrid, ticks of 1.00 \302\265s"));
+    assert_non_null(strstr(text, "longest gap was 34.0 \302\265s"));
+    mr_buffer_fini(&out);
+}
+
+static void a_clock_that_is_not_the_one_asked_for_is_told(void **state)
+{
+    struct mr_summary_source sources[7] = {{.app = "a", .pid = 1},
+                                           {.app = "b", .pid = 2}};
+    struct mr_summary summary = {.sources = sources, .source_count = 7};
+    struct mr_buffer out;
+    const char *text;
+
+    (void)state;
+    sources[0].clock.notes[MR_NOTE_CLOCK_WARNING] = "no counter";
+    sources[1].clock.notes[MR_NOTE_TIMES_CLAMPED] = "12";
+    sources[1].clock.notes[MR_NOTE_DRIFT_NS] = "-2500000";
+    text = text_into(&summary, &out);
+    assert_non_null(strstr(text, "Clock     a[1]: no counter\n"));
+    assert_non_null(strstr(text, "Clock     b[2]: 12 times ran back"));
+    assert_non_null(strstr(text, "moved 2.50 ms back"));
+    assert_null(strstr(text, "more sources"));
+    mr_buffer_fini(&out);
+    for (int i = 0; i < 7; i++)
+        sources[i].clock.notes[MR_NOTE_TIMES_CLAMPED] = "1";
+    text = text_into(&summary, &out);
+    assert_non_null(strstr(text, "and 2 more sources"));
+    mr_buffer_fini(&out);
+}
+
+static void short_calls_are_named_when_they_are_most(void **state)
+{
+    struct mr_summary_function rows[12];
+    struct mr_summary summary = {.functions = rows,
+                                 .function_count = 12,
+                                 .function_total = 12,
+                                 .cheap_ns = 20,
+                                 .least_ns = 9};
+    struct mr_buffer out;
+    const char *text;
+
+    (void)state;
+    memset(rows, 0, sizeof(rows));
+    for (uint32_t i = 0; i < 12; i++) {
+        rows[i] = (struct mr_summary_function){
+            .name = i == 5 ? "ns::f(int, int)" : "plain", .module = "", .file = ""};
+        rows[i].calls = 100;
+        rows[i].cheap_calls = i == 5 ? 90 : i;
+        summary.calls += rows[i].calls;
+        summary.cheap_calls += rows[i].cheap_calls;
+    }
+    text = text_into(&summary, &out);
+    assert_null(strstr(text, "Short calls")); /* not over half */
+    mr_buffer_fini(&out);
+    summary.cheap_calls = 700;
+    text = text_into(&summary, &out);
+    assert_non_null(strstr(text, "Short calls: 58.3 % of all have bodies under 20 ns"));
+    assert_non_null(strstr(text, "less the 9 ns"));
+    assert_non_null(strstr(text, "MILLRACE_EXCEPT='ns::f*,plain,plain,plain,plain,plain,"
+                                 "plain,plain,plain,plain'")); /* ten, the most first */
+    mr_buffer_fini(&out);
+    summary.tick_ns = 1000; /* nobody can say */
+    text = text_into(&summary, &out);
+    assert_null(strstr(text, "Short calls"));
+    mr_buffer_fini(&out);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(what_a_tick_hides_is_a_bound_and_not_0),
+        cmocka_unit_test(a_clock_that_is_not_the_one_asked_for_is_told),
+        cmocka_unit_test(short_calls_are_named_when_they_are_most),
         cmocka_unit_test(the_text_is_laid_out_as_here),
         cmocka_unit_test(loss_and_imbalance_are_never_hidden),
         cmocka_unit_test(a_cut_table_says_of_how_many),

@@ -250,7 +250,7 @@ static void check_ledger(const struct naive *naive, const struct mr_summary *sum
 
 void naive_check(const struct naive *naive, const struct mr_model_root *root)
 {
-    struct mr_summary_limits all = {SIZE_MAX, SIZE_MAX, SIZE_MAX};
+    struct mr_summary_limits all = {SIZE_MAX, SIZE_MAX, SIZE_MAX, 20};
     struct mr_summary *summary;
 
     assert_int_equal(mr_model_count(root, MR_MODEL_PATH), naive->path_count);

@@ -405,6 +405,51 @@ static void counters_come_back_by_journal_and_by_checkpoint(void **state)
     }
 }
 
+static void take_note(struct fixture *f, const char *value, uint64_t version)
+{
+    const struct mr_dict_item item = {.kind = MR_DICT_NOTE,
+                                      .note = {.about = scope_id,
+                                               .site = site_id,
+                                               .key = "k",
+                                               .value = value,
+                                               .version = version}};
+    uint8_t bytes[512];
+    struct mr_dict_writer writer;
+
+    mr_dict_writer_init(&writer, bytes, sizeof(bytes));
+    assert_int_equal(mr_dict_put(&writer, &item), MR_OK);
+    take_frame(f, MR_FRAME_DICT, mr_span_of(bytes, mr_dict_writer_finish(&writer)));
+}
+
+static void check_note(struct mr_model *model, const char *value)
+{
+    const struct mr_model_root *root = mr_model_read_lock(model);
+
+    assert_int_equal(mr_model_count(root, MR_MODEL_NOTE), 1);
+    assert_string_equal(mr_model_note_of(root, scope_id, site_id, "k"), value);
+    assert_null(mr_model_note_of(root, scope_id, site_id, "other"));
+    assert_null(mr_model_note_of(root, site_id, scope_id, "k"));
+    mr_model_read_unlock(model);
+}
+
+static void the_newest_note_comes_back_by_journal_and_by_checkpoint(void **state)
+{
+    struct fixture *f = *state;
+
+    for (uint64_t round = 0; round < 4; round++) {
+        char value[2] = {(char)('a' + round), '\0'}, old[2] = {(char)('a' + round - 1)};
+
+        open_store(f, round % 2 ? 1000000 : MR_HOUR_NS);
+        if (round)
+            check_note(f->model, old);
+        take_note(f, value, 10 + round);
+        take_note(f, "stale", 10 + round);
+        wait_for_position(f, f->sequence);
+        check_note(f->model, value);
+        close_store(f);
+    }
+}
+
 /* What a millrace left that knew of no counters. */
 static void a_store_without_tables_of_counters_is_read_and_goes_on(void **state)
 {
@@ -448,6 +493,8 @@ int main(void)
         cmocka_unit_test_setup_teardown(a_report_reads_a_store_that_is_in_use, set_up,
                                         tear_down),
         cmocka_unit_test_setup_teardown(the_series_come_back_too, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(
+            the_newest_note_comes_back_by_journal_and_by_checkpoint, set_up, tear_down),
         cmocka_unit_test_setup_teardown(counters_come_back_by_journal_and_by_checkpoint,
                                         set_up, tear_down),
         cmocka_unit_test_setup_teardown(

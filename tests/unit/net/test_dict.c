@@ -80,6 +80,10 @@ static const struct sample samples[] = {
     {{.kind = MR_DICT_SPAN_COUNTER, .span_counter = {{1, 2}, {3, 4}, "cycles", "1", ""}},
      "96 15 c41000000000000000010000000000000002 c41000000000000000030000000000000004"
      "a66379636c6573 a131 a0"},
+    {{.kind = MR_DICT_TICKER, .ticker = {1, 2, 300, 4}}, "95 0b 01 02 cd012c 04"},
+    {{.kind = MR_DICT_NOTE, .note = {{1, 2}, {3, 4}, "tick_ns", "1000", 9}},
+     "96 16 c41000000000000000010000000000000002 c41000000000000000030000000000000004"
+     "a77469636b5f6e73 a431303030 09"},
 };
 enum { SAMPLES = sizeof(samples) / sizeof(samples[0]) };
 

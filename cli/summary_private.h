@@ -1,0 +1,27 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What the parts of a report share: summary_text.c is the whole, summary_*.c parts of it. */
+#ifndef MR_CLI_SUMMARY_PRIVATE_H
+#define MR_CLI_SUMMARY_PRIVATE_H
+
+#include "cli/render.h"
+#include "cli/summary_text.h"
+
+/*
+ * The time of one call, or the sum over `calls`. What a clock of ticks cannot tell from 0
+ * is a bound: "<= 1.00 µs" for one call below a tick, a tick for each of calls that sum up to 0.
+ */
+const char *mr_summary_time(const struct mr_summary *summary, uint64_t ns, uint64_t calls,
+                            char text[MR_RENDER_SIZE]);
+
+/* Lines about clocks, where there is something to be told. */
+enum mr_status mr_summary_put_clocks(const struct mr_summary *summary,
+                                     struct mr_buffer *out);
+
+/*
+ * Where over half of the calls have short bodies: the ten functions with most of them,
+ * and how to leave them out. Nothing where it is fewer.
+ */
+enum mr_status mr_summary_put_cheap(const struct mr_summary *summary,
+                                    struct mr_buffer *out);
+
+#endif
