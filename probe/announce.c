@@ -212,6 +212,26 @@ static bool put_stream(struct mr_writer *writer, struct mr_ring *ring)
     return true;
 }
 
+/* Before streams: which counters a stream has is known when it begins. */
+static bool put_counters(struct mr_writer *writer)
+{
+    const struct mr_counters *counters = &writer->probe->counters;
+    char text[MR_COUNTER_REASON_SIZE];
+    struct mr_dict_item item;
+
+    for (; writer->counters_announced < counters->count; writer->counters_announced++)
+        if (mr_counters_item(counters, writer->counters_announced, false, text, &item) &&
+            !put(writer, &item))
+            return false;
+    if (writer->is_refusal_announced || mr_load_relaxed(&counters->refused) == 0)
+        return true;
+    for (uint32_t i = 0; i < counters->present; i++)
+        if (mr_counters_item(counters, i, true, text, &item) && !put(writer, &item))
+            return false;
+    writer->is_refusal_announced = true;
+    return true;
+}
+
 static bool put_streams(struct mr_writer *writer)
 {
     struct mr_ring *ring = mr_load_acquire(&writer->probe->pool.rings);
@@ -326,9 +346,9 @@ bool mr_announce_is_stale(const struct mr_writer *writer)
 
 bool mr_announce(struct mr_writer *writer, uint64_t now_ns)
 {
-    bool is_done = put_modules(writer) && put_named(writer) && put_streams(writer) &&
-                   put_source_losses(writer) && put_sync(writer, now_ns) &&
-                   put_link(writer);
+    bool is_done = put_modules(writer) && put_named(writer) && put_counters(writer) &&
+                   put_streams(writer) && put_source_losses(writer) &&
+                   put_sync(writer, now_ns) && put_link(writer);
 
     dict_close(writer);
     return is_done;

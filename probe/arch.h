@@ -45,6 +45,32 @@ static MR_ALWAYS_INLINE MR_NO_INSTRUMENT uint64_t mr_arch_reload(const uint64_t 
     return *(const volatile uint64_t *)value;
 }
 
+/* The same for `count` numbers in a row; the first of them. */
+static MR_ALWAYS_INLINE MR_NO_INSTRUMENT uint64_t mr_arch_reserve_run(uint64_t *cursor,
+                                                                      uint64_t count)
+{
+#if defined(__x86_64__)
+    __asm__ volatile("xaddq %0, %1" : "+r"(count), "+m"(*cursor) : : "cc");
+    return count;
+#else
+    return __atomic_fetch_add(cursor, count, __ATOMIC_RELAXED);
+#endif
+}
+
+/* A performance counter of the processor, where the kernel lets programs read them. */
+#if defined(__x86_64__)
+#define MR_ARCH_HAS_PMC 1
+static MR_ALWAYS_INLINE MR_NO_INSTRUMENT uint64_t mr_arch_pmc(uint32_t index)
+{
+    uint32_t low, high;
+
+    __asm__ volatile("rdpmc" : "=a"(low), "=d"(high) : "c"(index));
+    return (uint64_t)high << 32 | low;
+}
+#else
+#define MR_ARCH_HAS_PMC 0
+#endif
+
 /*
  * Members of the public header's structs, which C++ reads too and so are not _Atomic.
  * Release and acquire pair with each other.

@@ -246,6 +246,11 @@ static enum mr_status check(const struct options *options, struct mr_config *con
                             has_endpoint ? options->endpoint : "");
     if (options->recorder_dir)
         status = set_recorder_dir(options->recorder_dir, config, error);
+    if (status == MR_OK && options->counters &&
+        strlen(options->counters) >= sizeof(config->counters))
+        status = mr_error_set(error, MR_EUSAGE,
+                              "MILLRACE_COUNTERS=%.100s...: at most %d bytes",
+                              options->counters, MR_CONFIG_TEXT_SIZE - 1);
     if (status == MR_OK && options->attributes)
         status = parse_attributes(options->attributes, config, error);
     if (status == MR_OK && options->token_file && options->token_file[0])
@@ -283,6 +288,9 @@ enum mr_status mr_config_parse(char *const *env, const char *exe,
         copy_text(config->control_dir, sizeof(config->control_dir), options.control_dir);
     copy_text(config->runtime_dir, sizeof(config->runtime_dir),
               variable(env, "XDG_RUNTIME_DIR"));
+    if (options.counters)
+        copy_text(config->counters, sizeof(config->counters), options.counters);
+    config->is_counting_functions = options.counters_on == 1; /* as the table has it */
     config->block_timeout_ns = options.block_timeout_ns;
     config->ring_bytes = round_up_to_power(options.ring_bytes);
     config->memory_bytes = options.memory_bytes;

@@ -37,8 +37,10 @@ struct mr_config {
     uint64_t memory_bytes;
     uint64_t exit_timeout_ns;
     bool is_encoding_auto;
-    enum mr_encoding encoding;  /* else */
-    uint32_t recorder_keep;     /* policy overwrite: files of dead programs that stay */
+    enum mr_encoding encoding; /* else */
+    uint32_t recorder_keep;    /* policy overwrite: files of dead programs that stay */
+    char counters[MR_CONFIG_TEXT_SIZE]; /* names with commas, or "" */
+    bool is_counting_functions;
     bool is_exit_timeout_given; /* by the user: waited for even if nobody ever answers */
     char app[MR_CONFIG_TEXT_SIZE];
     char version[MR_CONFIG_TEXT_SIZE]; /* attribute service.version, or "" */

@@ -76,6 +76,8 @@ bool mr_drain_is_malformed(uint64_t word)
     };
     uint32_t site = mr_word_site(word), kind = site & 0xff;
 
+    if (kind == MR_RECORD_COUNTER && site < MR_SITE_FIRST_NAMED)
+        return site >> 8 == 0 || site >> 8 > MR_RECORD_COUNTERS_MAX;
     return site < MR_SITE_FIRST_NAMED &&
            (kind >= MR_ARRAY_COUNT(words_of) || words_of[kind] != (site >> 8 & 0xff) + 1);
 }

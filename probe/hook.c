@@ -93,7 +93,10 @@ static MR_ALWAYS_INLINE void record_function(uint64_t address, uint64_t dir)
             return;
         }
     }
-    record(clock, dir | site << MR_WORD_SITE_SHIFT);
+    if (MR_UNLIKELY(mr_hook_state.counted & MR_COUNTED_FUNCTIONS))
+        mr_counters_event(&mr_thread_self, dir | site << MR_WORD_SITE_SHIFT);
+    else
+        record(clock, dir | site << MR_WORD_SITE_SHIFT);
 }
 
 MR_EXPORT void __cyg_profile_func_enter(void *function, void *call_site)
@@ -110,8 +113,12 @@ MR_EXPORT void __cyg_profile_func_exit(void *function, void *call_site)
 
 static MR_ALWAYS_INLINE void record_span(uint32_t id, uint64_t dir)
 {
-    record(mr_load_relaxed(&mr_hook_state.clock),
-           dir | (uint64_t)id << MR_WORD_SITE_SHIFT);
+    uint64_t bits = dir | (uint64_t)id << MR_WORD_SITE_SHIFT;
+
+    if (MR_UNLIKELY(mr_hook_state.counted & MR_COUNTED_SPANS))
+        mr_counters_event(&mr_thread_self, bits);
+    else
+        record(mr_load_relaxed(&mr_hook_state.clock), bits);
 }
 
 /* Two threads that meet a site at once make two numbers of one name; one is kept. */

@@ -21,6 +21,7 @@ struct mr_hook_state {
     /* The same for the hooks of -finstrument-functions, which may be off while others
        are on. */
     _Atomic uint32_t hook_clock;
+    uint32_t counted;          /* enum mr_counted: whose counters are read */
     struct mr_windows windows; /* of mr_probe */
 };
 

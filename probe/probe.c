@@ -56,6 +56,11 @@ static void say(const char *prefix, const char *text)
         (void)!write(STDERR_FILENO, line, (size_t)size);
 }
 
+static void remark(const char *text)
+{
+    say("", text);
+}
+
 static struct mr_probe *map_probe(void)
 {
     void *memory = mmap(NULL, sizeof(struct mr_probe), PROT_READ | PROT_WRITE,
@@ -115,6 +120,23 @@ static enum mr_status configure(struct mr_probe *probe, struct mr_error *error)
     if (mr_named_init(&probe->named) != MR_OK)
         return mr_error_set(error, MR_ENOMEM, "out of memory");
     return MR_OK;
+}
+
+static void start_counters(struct mr_probe *probe)
+{
+    const struct mr_config *config = &probe->config;
+
+    if (config->counters[0] == '\0')
+        return;
+    if (is_recorder(probe)) {
+        remark("MILLRACE_COUNTERS: the flight recorder (policy overwrite) keeps no "
+               "counters");
+        return;
+    }
+    if (mr_counters_start(&probe->counters, config->counters, remark))
+        mr_hook_state.counted = config->is_counting_functions
+                                    ? MR_COUNTED_SPANS | MR_COUNTED_FUNCTIONS
+                                    : MR_COUNTED_SPANS;
 }
 
 /* After the modules are known. */
@@ -225,6 +247,7 @@ static void forget_parent(struct mr_probe *probe)
     mr_writer_after_fork(probe);
     mr_tick_after_fork(probe);
     mr_thread_after_fork(&mr_thread_self);
+    mr_counters_after_fork(&probe->counters);
     mr_pool_after_fork(&probe->pool);
     probe->stripes = probe->own_stripes;
     memset(probe->own_stripes, 0, sizeof(probe->own_stripes));
@@ -293,6 +316,7 @@ static enum mr_status start(struct mr_probe *probe, struct mr_error *error)
         return mr_error_set(error, MR_EIO, "no random numbers from the system");
     probe->main_tid = probe->source.pid;
     mr_own_fd_remember(&probe->error_output, STDERR_FILENO);
+    start_counters(probe);
     learn_modules(probe);
     if (is_recorder(probe))
         status = start_recorder(probe, error);

@@ -14,6 +14,7 @@
 #include "base/id.h"
 #include "probe/clock.h"
 #include "probe/config.h"
+#include "probe/counters.h"
 #include "probe/modules.h"
 #include "probe/named.h"
 #include "probe/own_fd.h"
@@ -57,6 +58,7 @@ struct mr_probe {
     uint32_t main_tid;
     struct mr_own_fd error_output; /* as it was at the start */
     pthread_key_t thread_key;
+    struct mr_counters counters;
     /*
      * Events lost before they had a stream; striped, so that threads do not share a line.
      * The recorder's, where there is one.

@@ -8,6 +8,7 @@
  *     modules    those of now, and those gone since a frame that is still held
  *     streams    those of now, and those ended in a frame that is still held
  *     sites      all that were named
+ *     counters   all
  *     losses     without a stream, as far as they were acknowledged: the receiver
  *                counts from there
  *
@@ -24,7 +25,7 @@
 #include <string.h>
 
 /* The cursor: which part, and how many of it were told. */
-enum part { MODULES, GONE, NAMED, STREAMS, ENDED, LOSSES, SYNC, PARTS };
+enum part { MODULES, GONE, NAMED, COUNTERS, STREAMS, ENDED, LOSSES, SYNC, PARTS };
 #define PART_SHIFT 32
 
 /* What one call has told so far. */
@@ -98,6 +99,24 @@ static bool put_named(struct page *page)
         } else {
             has_room = skip(page); /* its announcement is in a frame yet to come */
         }
+    }
+    return has_room;
+}
+
+/* Each, then each with why it does not count on some threads. */
+static bool put_counters(struct page *page)
+{
+    const struct mr_counters *counters = &page->writer->probe->counters;
+    bool has_room = true;
+
+    while (has_room && page->told < 2 * counters->count) {
+        char text[MR_COUNTER_REASON_SIZE];
+        struct mr_dict_item item;
+
+        has_room = mr_counters_item(counters, page->told % counters->count,
+                                    page->told >= counters->count, text, &item)
+                       ? put(page, &item)
+                       : skip(page);
     }
     return has_room;
 }
@@ -196,6 +215,8 @@ static bool put_part(struct page *page, uint64_t part)
         return put_gone(page);
     case NAMED:
         return put_named(page);
+    case COUNTERS:
+        return put_counters(page);
     case STREAMS:
         return put_streams(page);
     case ENDED:

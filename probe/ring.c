@@ -68,6 +68,18 @@ static void put_record(struct mr_thread *thread, uint64_t first, const uint64_t 
         mr_store_release(&recorded->writing, MR_RECORDER_NONE); /* [B] */
 }
 
+/* Of a counted event: last its first word, so that it is never seen without the rest. */
+static void put_counted(struct mr_thread *thread, const struct mr_event *event,
+                        uint64_t ticks, uint64_t index)
+{
+    uint32_t count = event->words - 2;
+
+    for (uint32_t i = 0; i < count; i++)
+        mr_ring_store(thread, index + 2 + i, event->values[i] & MR_WORD_PAYLOAD_MASK);
+    mr_ring_store(thread, index + 1, mr_word_record(MR_RECORD_COUNTER, count, 0, ticks));
+    mr_ring_store(thread, index, event->bits | (uint32_t)ticks);
+}
+
 static void put_sync(struct mr_thread *thread, uint64_t ticks)
 {
     thread->sync_index = thread->cursor;
@@ -245,7 +257,10 @@ static void put_event(struct mr_thread *thread, const struct mr_event *event,
         ticks = thread->period << 31;
     if (is_dropping(thread))
         put_losses(thread, ticks);
-    if (event->words == 1)
+    if (event->values) {
+        put_counted(thread, event, ticks, thread->cursor);
+        thread->cursor += event->words;
+    } else if (event->words == 1)
         put(thread, event->bits | (uint32_t)ticks);
     else
         put_record(thread, event->bits | (uint32_t)ticks, &event->payload, 1, 1);
@@ -312,8 +327,13 @@ static void event_masked(struct mr_thread *thread, const struct mr_event *event,
 {
     if (thread->ring->recorded && leave_copied(thread))
         return;
-    if (index != MR_INDEX_NONE && thread->cursor != index + 1 && index < thread->limit) {
-        if (is_of_period(thread, ticks, index))
+    if (index != MR_INDEX_NONE && thread->cursor != index + event->words &&
+        index + event->words <= thread->limit) {
+        if (!is_of_period(thread, ticks, index))
+            return;
+        if (event->values)
+            put_counted(thread, event, ticks, index);
+        else
             mr_ring_store(thread, index, event->bits | (uint32_t)ticks);
         return;
     }
@@ -361,6 +381,24 @@ void mr_ring_event_one_slow(struct mr_thread *thread, uint64_t bits, uint64_t ti
 void mr_ring_event_read(struct mr_thread *thread, uint64_t bits, uint64_t number)
 {
     mr_ring_event_at(thread, bits, mr_tick_read(&thread->tick, thread->cursor, number));
+}
+
+void mr_ring_event_counted(struct mr_thread *thread, uint64_t bits, uint64_t ticks,
+                           const uint64_t *values, uint32_t count)
+{
+    struct mr_event event = {.bits = bits, .words = 2 + count, .values = values};
+    uint64_t index;
+
+    if (ticks >> 31 != thread->period) {
+        mr_ring_event_slow(thread, &event, ticks, MR_INDEX_NONE);
+        return;
+    }
+    index = mr_arch_reserve_run(&thread->cursor, event.words);
+    if (index + event.words > thread->limit ||
+        ticks >> 31 != mr_arch_reload(&thread->period))
+        mr_ring_event_slow(thread, &event, ticks, index);
+    else
+        put_counted(thread, &event, ticks, index);
 }
 
 static uint32_t log2_of(uint64_t power)

@@ -163,8 +163,9 @@ enum mr_thread_flag {
 /* What the slow path needs to know of an event: first word without time and lap. */
 struct mr_event {
     uint64_t bits;
-    uint64_t payload; /* of a wide record */
-    uint32_t words;   /* 1, or 2 with payload */
+    uint64_t payload;       /* of a wide record */
+    uint32_t words;         /* 1, or 2 with payload, or 2 and one for each of `values` */
+    const uint64_t *values; /* of counters, or NULL */
 };
 
 static MR_ALWAYS_INLINE MR_NO_INSTRUMENT uint64_t mr_event_enter(uint32_t site)
@@ -257,6 +258,14 @@ static MR_ALWAYS_INLINE MR_NO_INSTRUMENT void mr_ring_event_hybrid(
     }
     mr_ring_event_at(thread, bits, mr_arch_reload(&thread->tick.ticks));
 }
+
+/*
+ * An event at `ticks` and the counters' values at it, `count` of them: one unit, both are
+ * written or both are lost. A handler that leaves it by longjmp between its two ends costs
+ * as many lost events as it has words.
+ */
+void mr_ring_event_counted(struct mr_thread *thread, uint64_t bits, uint64_t ticks,
+                           const uint64_t *values, uint32_t count);
 
 /* A function outside every site window: two words, always by the slow path. */
 static inline MR_NO_INSTRUMENT void mr_ring_wide(struct mr_thread *thread, uint64_t dir,

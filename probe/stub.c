@@ -52,7 +52,8 @@ static uint64_t common_stub(void)
 {
 #if defined(__x86_64__)
     mr_stub_has_xsave = has_xsave();
-    return mr_probe->clock.mode == MR_CLOCK_MODE_COUNTER
+    return mr_probe->clock.mode == MR_CLOCK_MODE_COUNTER &&
+                   !(mr_hook_state.counted & MR_COUNTED_FUNCTIONS)
                ? (uint64_t)(uintptr_t)mr_site_stub
                : (uint64_t)(uintptr_t)mr_site_stub_general;
 #else

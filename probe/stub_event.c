@@ -11,7 +11,9 @@ void mr_site_event(uint64_t word_high)
     uint32_t clock = mr_load_relaxed(&mr_hook_state.clock);
 
     /* 0: recording ended meanwhile. */
-    if (clock == MR_CLOCK_MODE_HYBRID)
+    if (clock != 0 && mr_hook_state.counted & MR_COUNTED_FUNCTIONS)
+        mr_counters_event(thread, word_high << 32);
+    else if (clock == MR_CLOCK_MODE_HYBRID)
         mr_ring_event_hybrid(thread, word_high << 32);
     else if (clock != 0)
         mr_ring_event_at(thread, word_high << 32,

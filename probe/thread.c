@@ -181,6 +181,7 @@ static void thread_end(void *value)
     mask = mr_signals_block();
     if (thread->words)
         mr_ring_detach(thread);
+    mr_counters_thread_end(&mr_probe->counters);
     thread->flags |= MR_THREAD_CLOSED;
     mr_signals_restore(mask);
 }

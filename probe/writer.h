@@ -60,6 +60,8 @@ struct mr_writer {
     /* Announced so far; see announce.c. */
     uint32_t epoch;
     bool are_modules_announced;
+    uint32_t counters_announced;
+    bool is_refusal_announced;
     uint32_t named_announced, named_first;
     uint64_t source_lost[MR_LOSS_REASON_COUNT]; /* as of frame source_lost_sequence */
     uint64_t source_lost_acked[MR_LOSS_REASON_COUNT];

@@ -172,7 +172,7 @@ static void every_event_is_written_or_lost(void **state)
 {
     struct mr_test_random random = mr_test_random_new();
     struct rig *rig = rig_new(WORDS, MR_POLICY_DROP);
-    uint64_t made = 0, next = 0, ticks = RIG_TICKS, lost = 0;
+    uint64_t made = 0, next = 0, ticks = RIG_TICKS, lost = 0, counted = 0;
 
     (void)state;
     for (int step = 0; step < 20000; step++) {
@@ -186,8 +186,13 @@ static void every_event_is_written_or_lost(void **state)
                 mr_ring_event_slow(
                     &rig->thread,
                     &(struct mr_event){mr_word_record(MR_RECORD_WIDE, 1, 0, 0),
-                                       made & MR_WORD_PAYLOAD_MASK, 2},
+                                       made & MR_WORD_PAYLOAD_MASK, 2, NULL},
                     ticks, MR_INDEX_NONE);
+            else if (mr_test_random_below(&random, 4) == 0)
+                mr_ring_event_counted(&rig->thread,
+                                      mr_event_enter(SITE + (uint32_t)(made & 0xffffff)),
+                                      ticks, (const uint64_t[]){made, 1, 2, 3},
+                                      1 + (uint32_t)mr_test_random_below(&random, 4));
             else
                 rig_enter(rig, SITE + (uint32_t)(made & 0xffffff), ticks);
         }
@@ -199,7 +204,10 @@ static void every_event_is_written_or_lost(void **state)
                 assert_true(rig->record.site == SITE + (uint32_t)(next++ & 0xffffff));
             else if (rig->record.kind == MR_RECORD_WIDE)
                 assert_true(rig->record.payload[0] == next++);
-            else if (rig->record.kind == MR_RECORD_LOSS) {
+            else if (rig->record.kind == MR_RECORD_COUNTER) {
+                assert_true(rig->record.payload[0] == next - 1); /* of the event before */
+                counted++;
+            } else if (rig->record.kind == MR_RECORD_LOSS) {
                 next += rig->record.payload[0] & 0xffffffff;
                 lost += rig->record.payload[0] & 0xffffffff;
             }
@@ -218,7 +226,7 @@ static void every_event_is_written_or_lost(void **state)
             else if (rig->record.kind == MR_RECORD_LOSS)
                 next += rig->record.payload[0] & 0xffffffff;
     assert_true(next == made);
-    assert_true(lost > 0);
+    assert_true(lost > 0 && counted > 0);
     rig_free(rig);
 }
 

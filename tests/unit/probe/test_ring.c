@@ -397,6 +397,88 @@ static void a_clock_that_jumps_is_followed_and_never_back(void **state)
     rig_free(rig);
 }
 
+static void a_counted_event_has_its_bytes(void **state)
+{
+    static const uint64_t values[] = {UINT64_C(0x0102030405060708), UINT64_MAX};
+    static const uint8_t golden[] = {
+        /* exit of the site, then kind 14 with 2 words, both at the low half of the ticks */
+        0x34, 0x12, 0x00, 0x00, 0x00, 0x00, 0x00, 0xc1, 0x34, 0x12, 0x00,
+        0x00, 0x0e, 0x02, 0x00, 0x80, 0x08, 0x07, 0x06, 0x05, 0x04, 0x03,
+        0x02, 0x81, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff};
+    struct rig *rig = rig_new(WORDS, MR_POLICY_DROP);
+    uint64_t ticks = (((RIG_TICKS >> 32) + 1) << 32) + 0x1234;
+
+    (void)state;
+    mr_ring_event_counted(&rig->thread, mr_event_exit(SITE), ticks, values, 2);
+    rig_drain(rig, RIG_FRAME_SIZE);
+    /* Behind the chunk's header and a sync. */
+    assert_int_equal(rig->frame.size, MR_CHUNK_HEADER_SIZE + 16 + sizeof(golden));
+    assert_memory_equal(rig->out + MR_CHUNK_HEADER_SIZE + 16, golden, sizeof(golden));
+    rig_expect_kind(rig, MR_RECORD_SYNC);
+    rig_expect_event(rig, SITE, true, ticks);
+    rig_expect_kind(rig, MR_RECORD_COUNTER);
+    assert_int_equal(rig->record.words, 2);
+    assert_true(rig->record.payload[0] == values[0]);
+    assert_true(rig->record.payload[1] == MR_WORD_PAYLOAD_MASK);
+    assert_true(rig->chunk.events == 1);
+    assert_false(rig_next(rig));
+    rig_free(rig);
+}
+
+/* Whatever room is left: event and counters are both there, or the event is lost. */
+static void a_counted_event_is_whole_or_lost(void **state)
+{
+    static const uint64_t values[] = {1, 2, 3, 4};
+
+    (void)state;
+    for (uint32_t before = 0; before < 8; before++) {
+        struct rig *rig = rig_new(WORDS, MR_POLICY_DROP);
+        uint64_t made = 0, events = 0, counters = 0;
+
+        for (uint32_t i = 0; i < before; i++, made++)
+            rig_enter(rig, SITE, RIG_TICKS);
+        for (; made < WORDS; made++)
+            mr_ring_event_counted(&rig->thread, mr_event_enter(SITE), RIG_TICKS + made,
+                                  values, 4);
+        rig_drain(rig, RIG_FRAME_SIZE);
+        while (rig_next(rig)) {
+            events += rig->record.site == SITE;
+            counters += rig->record.kind == MR_RECORD_COUNTER;
+        }
+        assert_true(events == counters + before);
+        assert_true(counters >= (WORDS - 8 - before) / 6);
+        rig_enter(rig, SITE, RIG_TICKS + 5000);
+        rig_drain(rig, RIG_FRAME_SIZE);
+        rig_expect_kind(rig, MR_RECORD_SYNC);
+        rig_expect_loss(rig, made - events, MR_LOSS_RING_FULL, 0, made - events);
+        rig_free(rig);
+    }
+}
+
+static void a_handler_inside_a_counted_event_takes_later_numbers(void **state)
+{
+    static const uint64_t values[] = {7};
+    struct rig *rig = rig_new(WORDS, MR_POLICY_DROP);
+    struct mr_event event = {
+        .bits = mr_event_enter(SITE + 1), .words = 3, .values = values};
+    uint64_t index;
+
+    (void)state;
+    rig_enter(rig, SITE, RIG_TICKS);
+    index = mr_arch_reserve_run(&rig->thread.cursor, 3);
+    rig_enter(rig, SITE + 2, RIG_TICKS + 5); /* the handler's */
+    rig_drain(rig, RIG_FRAME_SIZE);          /* what is there of ours is nothing yet */
+    mr_ring_event_slow(&rig->thread, &event, RIG_TICKS + 3, index);
+    rig_expect_kind(rig, MR_RECORD_SYNC);
+    rig_expect_event(rig, SITE, false, RIG_TICKS);
+    assert_false(rig_next(rig));
+    rig_drain(rig, RIG_FRAME_SIZE);
+    rig_expect_event(rig, SITE + 1, false, RIG_TICKS + 3);
+    rig_expect_kind(rig, MR_RECORD_COUNTER);
+    rig_expect_event(rig, SITE + 2, false, RIG_TICKS + 5);
+    rig_free(rig);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -417,6 +499,9 @@ int main(void)
         cmocka_unit_test(a_number_granted_meanwhile_is_used),
         cmocka_unit_test(a_number_that_is_refused_goes_back),
         cmocka_unit_test(a_wide_event_carries_its_address),
+        cmocka_unit_test(a_counted_event_has_its_bytes),
+        cmocka_unit_test(a_counted_event_is_whole_or_lost),
+        cmocka_unit_test(a_handler_inside_a_counted_event_takes_later_numbers),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,0 +1,51 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The door's side of counters: an event with what was read at it. No state of its own. */
+#include "probe/hook.h"
+#include "probe/registry.h"
+
+#include <errno.h>
+
+/* Now; with clock hybrid a read of the thread's own, so that what follows is not before it. */
+static uint64_t now(struct mr_thread *thread, uint32_t clock)
+{
+    if (clock == MR_CLOCK_MODE_HYBRID)
+        return mr_tick_read(&thread->tick, thread->cursor,
+                            mr_load_relaxed(&mr_tick.number));
+    return mr_clock_read((enum mr_clock_mode)clock);
+}
+
+/*
+ * At an enter the counters are read before the clock, at an exit after it, so that the
+ * call is not timed reading them; its caller is.
+ */
+static void count(struct mr_thread *thread, struct mr_counters *counters, uint32_t clock,
+                  uint64_t bits)
+{
+    uint64_t values[MR_COUNTERS_MAX], ticks = 0;
+    bool is_read;
+
+    if (bits & MR_WORD_EXIT)
+        ticks = now(thread, clock);
+    is_read = mr_counters_read(counters, values);
+    if (!(bits & MR_WORD_EXIT))
+        ticks = now(thread, clock);
+    if (is_read)
+        mr_ring_event_counted(thread, bits, ticks, values, counters->present);
+    else
+        mr_ring_event_at(thread, bits, ticks);
+}
+
+void mr_counters_event(struct mr_thread *thread, uint64_t bits)
+{
+    uint32_t clock = mr_load_relaxed(&mr_hook_state.clock);
+    struct mr_event event = {.bits = bits, .words = 1};
+    int saved_errno = errno;
+
+    if (clock == 0) /* recording ended meanwhile */
+        return;
+    if (thread->words || mr_thread_meet(thread))
+        count(thread, &mr_probe->counters, clock, bits);
+    else
+        mr_thread_event(thread, &event);
+    errno = saved_errno;
+}
