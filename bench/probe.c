@@ -175,6 +175,22 @@ static enum mr_status add_case(struct mr_probe_bench *bench,
     return name_case(added);
 }
 
+/* Where it can be seen what was recorded, and is in the processor's ticks. */
+static enum mr_status add_stamps(struct mr_probe_bench *bench,
+                                 const struct choice *choice, struct mr_probe_case which)
+{
+    enum mr_status status = MR_OK;
+
+    which.sink = MR_SINK_TCP;
+    for (size_t i = 0; i < mr_probe_clock_count && status == MR_OK; i++) {
+        which.clock = &mr_probe_clocks[i];
+        if (choice->sinks & UINT32_C(1) << MR_SINK_TCP && choice->clocks >> i & 1 &&
+            which.clock->is_ticks)
+            status = add_case(bench, &which);
+    }
+    return status;
+}
+
 /* A door: quiet once, on with each sink and clock. Threads beyond one only where events go. */
 static enum mr_status add_door(struct mr_probe_bench *bench, const struct choice *choice,
                                struct mr_probe_case which)
@@ -182,6 +198,8 @@ static enum mr_status add_door(struct mr_probe_bench *bench, const struct choice
     enum mr_status status = MR_OK;
 
     which.clock = &mr_probe_clocks[0];
+    if (which.workload == MR_WORKLOAD_STAMPS)
+        return add_stamps(bench, choice, which);
     for (int sink = MR_SINK_OFF; sink < MR_SINK_TCP && status == MR_OK; sink++) {
         which.sink = (enum mr_sink)sink;
         if (choice->sinks >> sink & 1 && which.threads == 1)
@@ -217,14 +235,18 @@ static bool is_wanted(const struct mr_probe_bench *bench, const struct choice *c
 
     switch (which->kind) {
     case MR_VARIANT_PLAIN:
-        return !which->compiler || (choice->variants & variants_of(which->compiler)) != 0;
+        return workload != MR_WORKLOAD_STAMPS &&
+               (!which->compiler ||
+                (choice->variants & variants_of(which->compiler)) != 0);
     case MR_VARIANT_NOPS:
         return MR_WORKLOAD_SMALL(workload) && threads == 1 &&
                choice->sinks & UINT32_C(1) << MR_SINK_OFF && choice->variants != 0;
     case MR_VARIANT_DOOR:
-        return is_chosen && !(which->spans_only && !MR_WORKLOAD_SMALL(workload));
+        return is_chosen && (!which->spans_only || MR_WORKLOAD_SMALL(workload) ||
+                             workload == MR_WORKLOAD_STAMPS);
     case MR_VARIANT_RIVAL:
         return is_chosen && threads == 1 && workload != MR_WORKLOAD_START &&
+               workload != MR_WORKLOAD_STAMPS &&
                (!bench->options.quick || workload == MR_WORKLOAD_TINY);
     }
     return false;
@@ -422,7 +444,7 @@ static enum mr_status start_servers(struct mr_probe_bench *bench, struct mr_erro
     char path[PATH_MAX];
     enum mr_status status = MR_OK;
 
-    if (uses(bench, MR_SINK_TCP))
+    if (uses(bench, MR_SINK_TCP) || uses(bench, MR_SINK_COMPACT))
         status = mr_receiver_start(&bench->receiver, error);
     if (status != MR_OK || !uses(bench, MR_SINK_WORKER))
         return status;

@@ -8,6 +8,7 @@
  *     probe_build.c   variant x workload -> program
  *     probe_nops.c    the reference of patchable when it is off
  *     probe_rivals.c  how a rival is run, what it recorded
+ *     probe_stamps.c  how far recorded times are off
  *     probe_run.c     one run of one case -> numbers
  *     probe_report.c  numbers of all loops -> results, tables, files
  *
@@ -42,12 +43,22 @@ enum mr_workload {
     MR_WORKLOAD_BODY,
     MR_WORKLOAD_SQLITE,
     MR_WORKLOAD_START,
+    MR_WORKLOAD_STAMPS,
     MR_WORKLOAD_COUNT
 };
 /* These are one program, subject.c. */
 #define MR_WORKLOAD_SMALL(workload) ((workload) <= MR_WORKLOAD_BODY)
 
-enum mr_sink { MR_SINK_OFF, MR_SINK_CONTROL, MR_SINK_TCP, MR_SINK_WORKER, MR_SINK_COUNT };
+enum mr_sink {
+    MR_SINK_OFF,
+    MR_SINK_CONTROL,
+    MR_SINK_TCP,
+    MR_SINK_COMPACT,
+    MR_SINK_WORKER,
+    MR_SINK_COUNT
+};
+/* Events go to our own receiver. */
+#define MR_SINK_RECEIVED(sink) ((sink) == MR_SINK_TCP || (sink) == MR_SINK_COMPACT)
 /* Nothing is recorded. */
 #define MR_SINK_QUIET(sink) ((sink) <= MR_SINK_CONTROL)
 
@@ -89,6 +100,7 @@ extern const char *const mr_sink_names[MR_SINK_COUNT];
 /* What a probe reads time from; `env` chooses it, NULL: the default. */
 struct mr_probe_clock {
     const char *name, *env;
+    bool is_ticks; /* recorded times are the processor's counter */
 };
 extern const struct mr_probe_clock mr_probe_clocks[];
 extern const size_t mr_probe_clock_count;
@@ -109,6 +121,10 @@ enum mr_measure {
     MR_MEASURE_CPU,
     MR_MEASURE_START_MS,
     MR_MEASURE_PRIVATE_KIB,
+    MR_MEASURE_ERROR_P50, /* ns that a recorded time is early */
+    MR_MEASURE_ERROR_P99,
+    MR_MEASURE_ERROR_P9999,
+    MR_MEASURE_ERROR_MAX,
     MR_MEASURE_COUNT
 };
 
@@ -184,6 +200,12 @@ void mr_rivals_stop(struct mr_probe_bench *bench);
 
 /* probe_run.c: runs a case once and keeps its numbers as loop `loop`; as mr_rounds wants it. */
 enum mr_status mr_probe_measure(void *context, size_t index, uint32_t loop);
+
+/* probe_stamps.c: workload stamps, before and after its run. */
+#define MR_PROBE_STAMPS_FILE "stamps.bin"
+void mr_probe_stamps_ask(struct mr_probe_bench *bench);
+void mr_probe_stamps_compare(struct mr_probe_bench *bench, const char *output,
+                             double values[MR_MEASURE_COUNT]);
 
 /* probe_report.c */
 enum mr_status mr_probe_results(struct mr_probe_bench *bench);

@@ -158,6 +158,31 @@ static enum mr_status build_sqlite(struct mr_probe_bench *bench,
     return status;
 }
 
+static enum mr_status build_stamps(struct mr_probe_bench *bench,
+                                   const struct mr_variant *variant,
+                                   struct mr_words *objects, struct mr_error *error)
+{
+    struct mr_words flags = {0};
+    char object[64];
+    enum mr_status status = traced_flags(bench, variant, &flags, error);
+
+    (void)snprintf(object, sizeof(object), "workload.%s.o", variant->name);
+    if (status == MR_OK)
+        status = compile(bench, variant, "bench/programs/workload.c", object, &flags,
+                         objects, error);
+    mr_words_fini(&flags);
+    mr_words_split(&flags, "-std=c17 -D_GNU_SOURCE -Isource");
+    (void)snprintf(object, sizeof(object), "stamps.%s.o", variant->name);
+    if (status == MR_OK)
+        status = mr_build_flags(&bench->build, variant->package, "--cflags-only-I",
+                                &flags, error);
+    if (status == MR_OK)
+        status = compile(bench, variant, "bench/programs/stamps.c", object, &flags,
+                         objects, error);
+    mr_words_fini(&flags);
+    return status;
+}
+
 /* functions_N.c: a part of the functions of workload start. */
 static enum mr_status generate(const struct mr_probe_bench *bench, uint32_t file,
                                struct mr_error *error)
@@ -208,6 +233,14 @@ static enum mr_status build_start(struct mr_probe_bench *bench,
     return status;
 }
 
+static enum mr_status (*const builders[MR_WORKLOAD_COUNT])(
+    struct mr_probe_bench *bench, const struct mr_variant *variant,
+    struct mr_words *objects, struct mr_error *error) = {
+    [MR_WORKLOAD_TINY] = build_small,  [MR_WORKLOAD_REC10] = build_small,
+    [MR_WORKLOAD_BODY] = build_small,  [MR_WORKLOAD_SQLITE] = build_sqlite,
+    [MR_WORKLOAD_START] = build_start, [MR_WORKLOAD_STAMPS] = build_stamps,
+};
+
 enum mr_status mr_probe_build(struct mr_probe_bench *bench,
                               const struct mr_variant *variant, enum mr_workload workload,
                               struct mr_error *error)
@@ -215,17 +248,14 @@ enum mr_status mr_probe_build(struct mr_probe_bench *bench,
     struct mr_words objects = {0};
     enum mr_status status;
 
-    if (!MR_WORKLOAD_SMALL(workload) &&
+    if (!MR_WORKLOAD_SMALL(workload) && workload != MR_WORKLOAD_STAMPS &&
         (variant->spans_only || variant->kind == MR_VARIANT_NOPS))
         return mr_error_set(error, MR_ENOTFOUND, "it has no such program");
     if (workload == MR_WORKLOAD_SQLITE && !*bench->sqlite)
         return mr_error_set(error, MR_ENOTFOUND,
                             "no sources of SQLite: run scripts/sqlite-fetch.sh, or name "
                             "them with --sqlite");
-    status =
-        workload == MR_WORKLOAD_SQLITE  ? build_sqlite(bench, variant, &objects, error)
-        : workload == MR_WORKLOAD_START ? build_start(bench, variant, &objects, error)
-                                        : build_small(bench, variant, &objects, error);
+    status = builders[workload](bench, variant, &objects, error);
     if (status == MR_OK)
         status = link_program(bench, variant, workload, &objects, error);
     mr_words_fini(&objects);

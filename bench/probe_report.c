@@ -170,6 +170,14 @@ static void add_loaded_bytes(struct adder *adder, const struct mr_probe_case *wh
     put(adder, &result);
 }
 
+static void add_errors(struct adder *adder, const struct mr_probe_case *which)
+{
+    add_value(adder, which, MR_MEASURE_ERROR_P50, "error_p50", "ns", NULL, NULL);
+    add_value(adder, which, MR_MEASURE_ERROR_P99, "error_p99", "ns", NULL, NULL);
+    add_value(adder, which, MR_MEASURE_ERROR_P9999, "error_p99.99", "ns", NULL, NULL);
+    add_value(adder, which, MR_MEASURE_ERROR_MAX, "error_max", "ns", NULL, NULL);
+}
+
 static void add_program(struct adder *adder, const struct mr_probe_case *which)
 {
     const struct mr_probe_case *plain = reference(adder->bench, which, MR_VARIANT_PLAIN);
@@ -183,13 +191,15 @@ static void add_program(struct adder *adder, const struct mr_probe_case *which)
                       off->values[MR_MEASURE_SECONDS]);
         add_value(adder, which, MR_MEASURE_CPU, "cpu_seconds", "s", "plain",
                   plain ? plain->values[MR_MEASURE_CPU] : NULL);
+    } else if (which->workload == MR_WORKLOAD_STAMPS) {
+        add_errors(adder, which);
     } else {
         add_value(adder, which, MR_MEASURE_START_MS, "start_ms", "ms", "plain",
                   plain ? plain->values[MR_MEASURE_START_MS] : NULL);
         add_value(adder, which, MR_MEASURE_PRIVATE_KIB, "private_kib", "KiB", "plain",
                   plain ? plain->values[MR_MEASURE_PRIVATE_KIB] : NULL);
     }
-    if (which->sink == MR_SINK_OFF)
+    if (which->sink == MR_SINK_OFF && which->workload != MR_WORKLOAD_STAMPS)
         add_loaded_bytes(adder, which, plain);
 }
 
@@ -241,7 +251,7 @@ static const struct mr_table_column small_columns[] = {
     {"p99.9", "p99.9", NULL, MR_TABLE_VALUE, 1},
     {"p99.99", "p99.99", NULL, MR_TABLE_VALUE, 0},
     {"B/event", "bytes_per_event", NULL, MR_TABLE_VALUE, 2},
-    {"lost", "ns_per_call", NULL, MR_TABLE_LOST, 0},
+    {"lost", NULL, NULL, MR_TABLE_LOST, 0},
 };
 
 static const struct mr_table_column program_columns[] = {
@@ -254,8 +264,12 @@ static const struct mr_table_column program_columns[] = {
     {"private KiB", "private_kib", NULL, MR_TABLE_VALUE, 0},
     {"loaded B", "loaded_bytes", NULL, MR_TABLE_VALUE, 0},
     {"x plain", "loaded_bytes", "plain", MR_TABLE_RATIO, 3},
+    {"error p50", "error_p50", NULL, MR_TABLE_VALUE, 0},
+    {"p99", "error_p99", NULL, MR_TABLE_VALUE, 0},
+    {"p99.99", "error_p99.99", NULL, MR_TABLE_VALUE, 0},
+    {"max ns", "error_max", NULL, MR_TABLE_VALUE, 0},
     {"B/event", "bytes_per_event", NULL, MR_TABLE_VALUE, 2},
-    {"lost", "seconds", NULL, MR_TABLE_LOST, 0},
+    {"lost", NULL, NULL, MR_TABLE_LOST, 0},
 };
 
 /* The results of small workloads, or the others; items are borrowed copies. */
@@ -267,7 +281,8 @@ static enum mr_status part_of(const struct mr_probe_bench *bench, bool small,
     *part = (struct mr_results){.bench = "probe"};
     for (size_t i = 0; i < bench->results.count && status == MR_OK; i++) {
         const struct mr_result *item = &bench->results.items[i];
-        bool is_small = !strstr(item->name, "/sqlite") && !strstr(item->name, "/start");
+        bool is_small = !strstr(item->name, "/sqlite") &&
+                        !strstr(item->name, "/sta"); /* start, stamps */
 
         if (is_small == small)
             status = mr_results_add(part, item);

@@ -11,6 +11,8 @@
 #include <string.h>
 
 #define SLICES_MAX 1000
+#define STAMPS 100000
+#define STAMPS_PAUSE 700 /* steps, about 1 us */
 #define SMALL_NS (120 * MR_SECOND_NS)
 #define SQLITE_NS (600 * MR_SECOND_NS)
 
@@ -38,11 +40,13 @@ static void make_environment(struct run *run)
         return;
     }
     mr_words_add(&run->env, "MILLRACE_ENDPOINT=%s",
-                 which->sink == MR_SINK_TCP ? bench->receiver.endpoint
-                                            : bench->server.endpoint);
+                 MR_SINK_RECEIVED(which->sink) ? bench->receiver.endpoint
+                                               : bench->server.endpoint);
     mr_words_add(&run->env, "MILLRACE_POLICY=%s", policies[bench->options.policy]);
     mr_words_add(&run->env, "MILLRACE_BLOCK_TIMEOUT=20s");
     mr_words_add(&run->env, "MILLRACE_EXIT_TIMEOUT=60s");
+    if (which->sink == MR_SINK_COMPACT)
+        mr_words_add(&run->env, "MILLRACE_ENCODING=compact");
     if (which->clock->env)
         mr_words_add(&run->env, "%s", which->clock->env);
 }
@@ -65,6 +69,11 @@ static void make_arguments(struct run *run)
     } else if (which->workload == MR_WORKLOAD_SQLITE) {
         mr_words_add(&run->argv, "--size");
         mr_words_add(&run->argv, "%" PRIu64, options->sqlite_size);
+    } else if (which->workload == MR_WORKLOAD_STAMPS) {
+        mr_words_add(&run->argv, "%d", STAMPS);
+        mr_words_add(&run->argv, "%d", STAMPS_PAUSE);
+        mr_words_add(&run->argv, "%d", run->bench->cpu);
+        mr_words_split(&run->argv, MR_PROBE_STAMPS_FILE);
     }
 }
 
@@ -133,6 +142,10 @@ static void read_output(struct run *run)
         read_counts(run, text);
     } else if (run->which->workload == MR_WORKLOAD_START) {
         read_start(run, text);
+    } else if (run->which->workload == MR_WORKLOAD_STAMPS) {
+        read_counts(run, text);
+        mr_receiver_settle(&run->bench->receiver);
+        mr_probe_stamps_compare(run->bench, text, run->values);
     } else {
         run->values[MR_MEASURE_SECONDS] = (double)run->command.wall_ns / 1e9;
         run->values[MR_MEASURE_CPU] = (double)run->command.cpu_ns / 1e9;
@@ -140,15 +153,21 @@ static void read_output(struct run *run)
 }
 
 /* What the receiver got beside what the probe says; nobody else sends to it meanwhile. */
-static void count_received(struct run *run, uint64_t events_before, uint64_t bytes_before)
+static void count_received(struct run *run, uint64_t events_before, uint64_t bytes_before,
+                           uint64_t lost_before)
 {
     const struct mr_receiver *receiver = &run->bench->receiver;
 
-    if (run->which->variant->kind != MR_VARIANT_DOOR || run->which->sink != MR_SINK_TCP)
+    if (run->which->variant->kind != MR_VARIANT_DOOR ||
+        !MR_SINK_RECEIVED(run->which->sink))
         return;
     mr_receiver_settle(receiver);
     run->events = (double)(mr_load_relaxed(&receiver->totals->events) - events_before);
     run->bytes = (double)(mr_load_relaxed(&receiver->totals->bytes) - bytes_before);
+    if (!run->has_lost) { /* the program does not tell */
+        run->has_lost = run->events > 0;
+        run->lost = (double)(mr_load_relaxed(&receiver->totals->lost) - lost_before);
+    }
 }
 
 /* A rival that counts what it recorded; or, negative, what it did not. */
@@ -179,9 +198,12 @@ static enum mr_status perform(struct run *run, struct mr_error *error)
     const struct mr_receiver_totals *totals = run->bench->receiver.totals;
     uint64_t events = totals ? mr_load_relaxed(&totals->events) : 0;
     uint64_t bytes = totals ? mr_load_relaxed(&totals->bytes) : 0;
+    uint64_t lost = totals ? mr_load_relaxed(&totals->lost) : 0;
     enum mr_status status = MR_OK;
 
     make_environment(run);
+    if (run->which->workload == MR_WORKLOAD_STAMPS)
+        mr_probe_stamps_ask(run->bench);
     if (variant->begin)
         status = variant->begin(run->bench, &run->argv, &run->env, error);
     make_arguments(run);
@@ -196,7 +218,7 @@ static enum mr_status perform(struct run *run, struct mr_error *error)
             read_output(run);
         mr_command_fini(&run->command);
     }
-    count_received(run, events, bytes);
+    count_received(run, events, bytes, lost);
     count_rival(run);
     if (run->events > 0 && !isnan(run->bytes))
         run->values[MR_MEASURE_BYTES] = run->bytes / run->events;
@@ -207,9 +229,10 @@ static enum mr_status perform(struct run *run, struct mr_error *error)
 static void write_sample(const struct run *run, uint32_t loop)
 {
     static const char *const names[MR_MEASURE_COUNT] = {
-        "floor_ns", "ns",          "timer_ns", "p50",        "p90",
-        "p99",      "p99.9",       "p99.99",   "max_ns",     "bytes_per_event",
-        "seconds",  "cpu_seconds", "start_ms", "private_kib"};
+        "floor_ns",  "ns",           "timer_ns", "p50",         "p90",
+        "p99",       "p99.9",        "p99.99",   "max_ns",      "bytes_per_event",
+        "seconds",   "cpu_seconds",  "start_ms", "private_kib", "error_p50",
+        "error_p99", "error_p99.99", "error_max"};
     FILE *file = run->bench->samples;
 
     (void)fprintf(file, "{\"case\":\"%s\",\"loop\":%" PRIu32, run->which->name, loop);

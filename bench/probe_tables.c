@@ -2,14 +2,15 @@
 /* What `millrace bench probe` can measure. */
 #include "bench/probe.h"
 
-const char *const mr_workload_names[MR_WORKLOAD_COUNT] = {"tiny", "rec10", "body",
-                                                          "sqlite", "start"};
-const char *const mr_sink_names[MR_SINK_COUNT] = {"off", "control", "tcp", "worker"};
+const char *const mr_workload_names[MR_WORKLOAD_COUNT] = {"tiny",   "rec10", "body",
+                                                          "sqlite", "start", "stamps"};
+const char *const mr_sink_names[MR_SINK_COUNT] = {"off", "control", "tcp", "compact",
+                                                  "worker"};
 
 const struct mr_probe_clock mr_probe_clocks[] = {
-    {"tsc", NULL},
-    {"hybrid", "MILLRACE_CLOCK=hybrid"},
-    {"monotonic", "MILLRACE_CLOCK=monotonic"},
+    {"tsc", NULL, true},
+    {"hybrid", "MILLRACE_CLOCK=hybrid", true},
+    {"monotonic", "MILLRACE_CLOCK=monotonic", false},
 };
 const size_t mr_probe_clock_count = MR_ARRAY_COUNT(mr_probe_clocks);
 

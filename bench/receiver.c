@@ -4,6 +4,8 @@
  * totals->*    receiver's process   the harness    relaxed: counts, read when the
  *                                                  connections are closed [E]
  * closed       receiver's process   the harness    release store [E], acquire load [S]
+ * wants_stamps the harness          receiver's     release store, acquire load: stamp_count
+ *                                                  was set to 0 before; no connection is open
  * Pairs: [E]-[S] what a connection added is there once it counts as closed.
  * Checked by: tests/system/bench
  */
@@ -33,6 +35,7 @@
 #define MAX_FRAME (UINT32_C(4) << 20)
 #define CREDIT (UINT64_C(64) << 20)
 #define POLL_MS 200
+#define LOSS_EVENTS ((UINT64_C(1) << 48) - 1) /* of the first payload word */
 #define SETTLE_NS (5 * MR_SECOND_NS)
 
 struct taker {
@@ -42,6 +45,8 @@ struct taker {
     bool has_hello[CONNECTIONS_MAX];
     uint64_t bytes[CONNECTIONS_MAX]; /* of these, counted */
     struct mr_receiver_totals *totals;
+    struct mr_record_reader reader; /* too large for a stack */
+    struct mr_record record;
 };
 
 static void add(_Atomic uint64_t *counter, uint64_t value)
@@ -49,13 +54,41 @@ static void add(_Atomic uint64_t *counter, uint64_t value)
     mr_store_relaxed(counter, mr_load_relaxed(counter) + value); /* one writer */
 }
 
+static void look_into(struct taker *taker, const struct mr_chunk *chunk, bool is_last)
+{
+    struct mr_receiver_totals *totals = taker->totals;
+    bool wants_stamps = mr_load_relaxed(&totals->wants_stamps) != 0;
+    struct mr_record *record = &taker->record;
+
+    mr_record_reader_init(&taker->reader, chunk);
+    while (mr_record_next(&taker->reader, record) == MR_OK) {
+        uint64_t count = mr_load_relaxed(&totals->stamp_count);
+
+        if (record->kind == MR_RECORD_LOSS && record->site < MR_SITE_FIRST_NAMED &&
+            is_last)
+            add(&totals->lost, record->payload[0] & LOSS_EVENTS);
+        if (wants_stamps && record->site >= MR_SITE_FIRST_NAMED && !record->is_exit &&
+            count < MR_RECEIVER_STAMPS_MAX) {
+            totals->stamps[count] = record->ticks;
+            mr_store_relaxed(&totals->stamp_count, count + 1);
+        }
+    }
+}
+
 static void count_chunks(struct taker *taker, struct mr_span payload)
 {
     struct mr_chunk chunk;
     enum mr_status status;
 
-    while ((status = mr_chunk_next(&payload, &chunk)) == MR_OK)
+    while ((status = mr_chunk_next(&payload, &chunk)) == MR_OK) {
+        bool is_last = (chunk.flags & (MR_CHUNK_LAST | MR_CHUNK_SOURCE_END)) != 0;
+
         add(&taker->totals->events, chunk.events);
+        if (is_last)
+            add(&taker->totals->lost, chunk.lost);
+        if (is_last || mr_load_acquire(&taker->totals->wants_stamps) != 0)
+            look_into(taker, &chunk, is_last);
+    }
     if (status != MR_END)
         add(&taker->totals->faults, 1);
 }

@@ -21,12 +21,18 @@
 #include <stdint.h>
 #include <sys/types.h>
 
-/* Since the start; written by the receiver alone. */
+#define MR_RECEIVER_STAMPS_MAX 200000
+
+/* Since the start; written by the receiver alone, but for what is asked of it. */
 struct mr_receiver_totals {
     _Atomic uint64_t opened, closed; /* connections */
     _Atomic uint64_t bytes;          /* read from sockets */
     _Atomic uint64_t events;         /* as chunks tell them, lost ones included */
-    _Atomic uint64_t faults;         /* frames that break the format */
+    _Atomic uint64_t lost;   /* of these, lost: told by the last chunk of a stream */
+    _Atomic uint64_t faults; /* frames that break the format */
+    /* Asked for by the harness: the full times of the enters that come, in ticks. */
+    _Atomic uint64_t wants_stamps, stamp_count;
+    uint64_t stamps[MR_RECEIVER_STAMPS_MAX];
 };
 
 struct mr_receiver {

@@ -66,7 +66,7 @@ enum mr_status mr_result_json(const struct mr_results *results,
 enum mr_table_form { MR_TABLE_TEXT, MR_TABLE_MARKDOWN };
 enum mr_table_what { MR_TABLE_VALUE, MR_TABLE_ERROR, MR_TABLE_RATIO, MR_TABLE_LOST };
 
-/* ERROR is half of the interval's width. An empty cell is "-"; an empty column is left out. */
+/* ERROR is half of the interval's width; LOST needs no metric. An empty cell is "-"; an empty column is left out. */
 struct mr_table_column {
     const char *title, *metric, *ratio_to; /* ratio_to NULL: any */
     enum mr_table_what what;

@@ -22,27 +22,49 @@ struct table {
     struct mr_buffer *out;
 };
 
+/* The account of a case is the same in all its results. */
+static const char *lost_cell(const struct table *table, const char *name,
+                             char out[CELL_SIZE])
+{
+    for (size_t i = 0; i < table->results->count; i++) {
+        const struct mr_result *item = &table->results->items[i];
+
+        if (strcmp(item->name, name) == 0 && item->has_lost) {
+            (void)snprintf(out, CELL_SIZE, "%" PRIu64, item->lost);
+            return out;
+        }
+    }
+    return out;
+}
+
+static double chosen(const struct mr_result *result, enum mr_table_what what)
+{
+    if (what == MR_TABLE_ERROR)
+        return (result->value.high - result->value.low) / 2;
+    if (what == MR_TABLE_RATIO)
+        return result->ratio_to ? result->ratio.median : (double)NAN;
+    return result->value.median;
+}
+
 static const char *cell(const struct table *table, const char *name, size_t index,
                         char out[CELL_SIZE])
 {
     const struct mr_table_column *column = &table->columns[index];
-    const struct mr_result *result =
-        mr_results_find(table->results, name, column->metric, column->ratio_to);
+    const struct mr_result *result;
     double value;
 
     (void)snprintf(out, CELL_SIZE, "-");
-    if (!result || (column->what == MR_TABLE_LOST && !result->has_lost))
+    if (column->what == MR_TABLE_LOST)
+        return lost_cell(table, name, out);
+    result = mr_results_find(table->results, name, column->metric, column->ratio_to);
+    if (!result)
         return out;
-    if (column->what == MR_TABLE_LOST) {
-        (void)snprintf(out, CELL_SIZE, "%" PRIu64, result->lost);
+    value = chosen(result, column->what);
+    if (!isfinite(value))
         return out;
-    }
-    value = column->what == MR_TABLE_VALUE ? result->value.median
-            : column->what == MR_TABLE_RATIO
-                ? result->ratio.median
-                : (result->value.high - result->value.low) / 2;
-    if (isfinite(value) && (column->what != MR_TABLE_RATIO || result->ratio_to))
-        (void)snprintf(out, CELL_SIZE, "%.*f", column->decimals, value);
+    if (fabs(value) < 0.5 * pow(10, -column->decimals))
+        value = 0; /* not "-0" */
+    (void)snprintf(out, CELL_SIZE, "%.*f", column->decimals, value);
     return out;
 }
 

@@ -99,6 +99,27 @@ def check_start(folder):
     check(find(lines, "plain/none/start/off", "private_kib")["value"] > 0, "no memory")
 
 
+def check_stamps(folder):
+    """Clock tsc tells the time of each call within what lies between two reads of the counter, most of the time."""
+    run = bench(folder, "probe", *SHORT, "--door", "hooks,patchable", "--clock", "tsc", "--workload", "stamps", "--json")
+    check(run.returncode == 0, f"ended with {run.returncode}: {run.stderr}")
+    lines = read_lines(run.stdout)
+    for door in ["hooks"] + (["patchable"] if "patchable" not in run.stderr else []):
+        error = find(lines, f"{door}/tsc/stamps/tcp", "error_p50")
+        check(error["lost"] == 0, error)
+        # The counter is read by the program first: no recorded time is earlier, but for what a processor reorders.
+        check(find(lines, f"{door}/tsc/stamps/tcp", "error_max")["value"] < 100, "a time is early")
+
+
+def check_compact(folder):
+    run = bench(folder, "probe", *SHORT, "--door", "hooks", "--workload", "tiny", "--sink", "tcp,compact", "--json")
+    check(run.returncode == 0, f"ended with {run.returncode}: {run.stderr}")
+    lines = read_lines(run.stdout)
+    words = find(lines, "hooks/tsc/tiny/tcp", "bytes_per_event")["value"]
+    compact = find(lines, "hooks/tsc/tiny/compact", "bytes_per_event")["value"]
+    check(compact < words / 2, f"compact {compact} B an event, words {words}")
+
+
 def check_bad_input(folder):
     mistakes = [
         (["probe", "--door", "hoks"], "--door: unknown value 'hoks' (did you mean 'hooks'?)"),
@@ -153,6 +174,8 @@ def test():
         check_table(place.folder)
         check_self_check(place.folder)
         check_start(place.folder)
+        check_stamps(place.folder)
+        check_compact(place.folder)
         check_interrupt(place.folder)
 
 

@@ -15,7 +15,7 @@ static const struct mr_table_column columns[] = {
     {"+-", "ns_per_call", NULL, MR_TABLE_ERROR, 2},
     {"x floor", "ns_per_call", "floor", MR_TABLE_RATIO, 3},
     {"never", "other", NULL, MR_TABLE_VALUE, 1},
-    {"lost", "ns_per_call", NULL, MR_TABLE_LOST, 0},
+    {"lost", NULL, NULL, MR_TABLE_LOST, 0},
 };
 
 static struct mr_stats stats(double median, double low, double high)
