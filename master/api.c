@@ -145,6 +145,7 @@ static const struct route {
     {"/api/v1/paths", mr_api_paths, ",entry,scope,depth,limit,form,"},
     {"/api/v1/functions", mr_api_functions, ",limit,sort,"},
     {"/api/v1/entries", mr_api_entries, ",limit,sort,"},
+    {"/api/v1/open", mr_api_open, ",limit,"},
     {"/api/v1/shapes", mr_api_shapes, ",entry,limit,sort,"},
     {"/api/v1/shapes/", mr_api_shape, ",depth,limit,"},
     {"/api/v1/landscape", mr_api_landscape, ",limit,"},

@@ -7,6 +7,7 @@
  *     /api/v1/paths       ?entry=ID ?scope=ID ?depth= ?limit= ?form=tree|list
  *     /api/v1/functions   ?limit= ?sort=self|total|calls
  *     /api/v1/entries     ?limit= ?sort=time|count|max
+ *     /api/v1/open        ?limit=
  *     /api/v1/shapes      ?entry=ID ?limit= ?sort=time|count
  *     /api/v1/shapes/ID   ?depth= ?limit=
  *     /api/v1/landscape   ?limit=

@@ -37,6 +37,7 @@ struct mr_api_request {
 json_t *mr_api_paths(struct mr_api_request *request);
 json_t *mr_api_functions(struct mr_api_request *request);
 json_t *mr_api_entries(struct mr_api_request *request);
+json_t *mr_api_open(struct mr_api_request *request);
 json_t *mr_api_shapes(struct mr_api_request *request);
 json_t *mr_api_shape(struct mr_api_request *request);
 json_t *mr_api_landscape(struct mr_api_request *request);

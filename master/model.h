@@ -242,11 +242,12 @@ struct mr_model_sender { /* not stored */
     uint64_t deltas;
 };
 
-struct
-    mr_model_open { /* not stored; valid while created_ns is about its sender's newest */
+struct mr_model_open { /* not stored; see mr_model_open_is_current() */
     struct mr_cow_head head;
-    uint32_t sender, path;
-    uint64_t created_ns, oldest_ns, count;
+    uint32_t sender, path; /* path: of the entry point */
+    uint32_t stack;        /* path of the oldest's innermost call; MR_MODEL_NONE */
+    uint64_t created_ns, taken_ns; /* of the delta; when it came, Unix */
+    struct mr_open_stats stats;
 };
 
 struct mr_model_entry_point {
@@ -396,6 +397,9 @@ const struct mr_counter_stats *mr_model_counter_of_path(const struct mr_model_ro
 /* The value of a note, or NULL; `site` zero: about the whole. */
 const char *mr_model_note_of(const struct mr_model_root *root, struct mr_id about,
                              struct mr_id site, const char *key);
+/* Whether it is what its sender's newest delta said, and that came a moment ago: told once a second. */
+bool mr_model_open_is_current(const struct mr_model_root *root,
+                              const struct mr_model_open *open, uint64_t now_ns);
 /* The window's points, or NULL. */
 const struct mr_model_window *mr_model_window_at(const struct mr_model_root *root,
                                                  enum mr_model_series series,

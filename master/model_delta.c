@@ -14,6 +14,11 @@
 #include <stdlib.h>
 #include <string.h>
 
+/* The payloads of a delta that was too large for one are made within this time. */
+#define SAME_DELTA_NS (20 * MR_MILLISECOND_NS)
+/* What is open is told every second; a sender that does not tell it any more is away. */
+#define TOLD_FOR_NS (5 * MR_SECOND_NS)
+
 struct apply {
     struct mr_model *model;
     uint32_t sender; /* index; MR_MODEL_NONE: refused */
@@ -239,9 +244,22 @@ static enum mr_status take_open(struct apply *apply, const struct mr_delta_item 
     open->sender = apply->sender;
     open->path = path;
     open->created_ns = apply->created_ns;
-    open->oldest_ns = item->oldest_ns;
-    open->count = item->count;
+    open->taken_ns = mr_clock_realtime_ns();
+    open->stats = *item->open;
+    open->stack = item->stack == MR_DELTA_NONE
+                      ? MR_MODEL_NONE
+                      : index_of(&apply->model->paths, item->stack);
     return MR_OK;
+}
+
+bool mr_model_open_is_current(const struct mr_model_root *root,
+                              const struct mr_model_open *open, uint64_t now_ns)
+{
+    const struct mr_model_sender *sender = mr_model_sender(root, open->sender);
+
+    return open->stats.count > 0 &&
+           open->created_ns + SAME_DELTA_NS >= sender->created_ns &&
+           now_ns < open->taken_ns + TOLD_FOR_NS;
 }
 
 static enum mr_status take_head(struct apply *apply, const struct mr_delta_item *item)

@@ -11,12 +11,11 @@
 #define TEXT_CHUNK ((size_t)64 << 10)
 #define TEXT_MAX ((size_t)1 << 30)
 #define RECENT_WINDOWS 10 /* of 1 s */
-/* The payloads of a delta that was too large for one are made within this time. */
-#define SAME_DELTA_NS (20 * MR_MILLISECOND_NS)
 
 /* What the pieces of a summary are made with. */
 struct make {
     const struct mr_model_root *root;
+    uint64_t now_ns; /* Unix */
     const struct mr_summary_limits *limits;
     struct mr_summary *summary;
     struct mr_arena *arena;
@@ -376,18 +375,16 @@ static enum mr_status make_sources(struct make *make)
     return MR_OK;
 }
 
-/* What a sender's newest delta said is open; older statements of it are over. */
 static void add_open(struct make *make, const struct mr_model_open *open)
 {
-    const struct mr_model_sender *sender = mr_model_sender(make->root, open->sender);
     uint32_t entry = mr_model_path(make->root, open->path)->entry;
 
-    if (entry == MR_MODEL_NONE || open->count == 0 ||
-        open->created_ns + SAME_DELTA_NS < sender->created_ns)
+    if (entry == MR_MODEL_NONE ||
+        !mr_model_open_is_current(make->root, open, make->now_ns))
         return;
-    make->open[entry] += open->count;
-    if (make->oldest[entry] == 0 || open->oldest_ns < make->oldest[entry])
-        make->oldest[entry] = open->oldest_ns;
+    make->open[entry] += open->stats.count;
+    if (make->oldest[entry] == 0 || open->stats.oldest_ns < make->oldest[entry])
+        make->oldest[entry] = open->stats.oldest_ns;
 }
 
 static enum mr_status gather(struct make *make)
@@ -395,6 +392,7 @@ static enum mr_status gather(struct make *make)
     const struct mr_model_root *root = make->root;
     uint32_t entries = mr_model_count(root, MR_MODEL_ENTRY);
 
+    make->now_ns = mr_clock_realtime_ns();
     make->open = calloc(entries + 1, sizeof(*make->open));
     make->oldest = calloc(entries + 1, sizeof(*make->oldest));
     make->is_outer = calloc(mr_model_count(root, MR_MODEL_SITE) + 1, 1);

@@ -77,6 +77,13 @@ struct mr_counter_stats { /* of one counter on one path; units are the counter's
     uint64_t backward;    /* that were not, because the counter ran backwards */
     struct mr_times self, total;
 };
+#define MR_OPEN_AGES 5
+struct mr_open_stats { /* the traces of an entry point that are open now */
+    uint64_t count;
+    uint64_t ages[MR_OPEN_AGES]; /* of them, for up to 1 s, 10 s, 1 min, 10 min, longer */
+    uint64_t oldest_ns;          /* Unix time at which the oldest began */
+    uint64_t since_ns; /* and at which its innermost open call did; 0: not known */
+};
 struct mr_ledger_entry {
     uint64_t last, reduced;
     int64_t held;
@@ -93,6 +100,10 @@ enum mr_status mr_shape_stats_merge(struct mr_shape_stats *into,
 void mr_entry_stats_merge(struct mr_entry_stats *into, const struct mr_entry_stats *from);
 void mr_counter_stats_merge(struct mr_counter_stats *into,
                             const struct mr_counter_stats *from);
+/* Whether `from` has the oldest trace, whose stack is the one to keep; of two that began at once, the later call. */
+bool mr_open_stats_merge(struct mr_open_stats *into, const struct mr_open_stats *from);
+/* The class in `ages` of a trace that is open for that long. */
+uint32_t mr_open_age(uint64_t open_ns);
 void mr_ledger_entry_merge(struct mr_ledger_entry *into,
                            const struct mr_ledger_entry *from);
 
@@ -120,8 +131,9 @@ void mr_delta_entry_stat(struct mr_delta_writer *w, uint32_t path, uint64_t wind
                          const struct mr_entry_stats *stats);
 void mr_delta_ledger(struct mr_delta_writer *w, uint32_t source, uint32_t stream,
                      const struct mr_ledger_entry *entry);
-void mr_delta_open(struct mr_delta_writer *w, uint32_t path, uint64_t oldest_ns,
-                   uint64_t count);
+/* `stack`: path of the innermost open call of the oldest trace; MR_DELTA_NONE: not known. */
+void mr_delta_open(struct mr_delta_writer *w, uint32_t path, uint32_t stack,
+                   const struct mr_open_stats *stats);
 void mr_delta_counter(struct mr_delta_writer *w, const char *name, uint64_t value);
 uint32_t mr_delta_span_counter(struct mr_delta_writer *w, struct mr_id id);
 void mr_delta_path_counter(struct mr_delta_writer *w, uint32_t path, uint64_t window,
@@ -145,7 +157,8 @@ struct mr_delta_item {
     const struct mr_shape_stats *shape_stats;
     const struct mr_entry_stats *entry_stats;
     const struct mr_ledger_entry *ledger;
-    uint64_t oldest_ns, count;            /* OPEN */
+    const struct mr_open_stats *open;     /* OPEN */
+    uint32_t stack;                       /* OPEN; MR_DELTA_NONE: not known */
     char name[MR_DELTA_COUNTER_NAME_MAX]; /* COUNTER */
     uint64_t value;                       /* COUNTER */
     uint32_t counter;                     /* PATH_COUNTER */
@@ -160,6 +173,7 @@ struct mr_delta_reader {
     struct mr_shape_stats shape_stats;
     struct mr_entry_stats entry_stats;
     struct mr_ledger_entry ledger;
+    struct mr_open_stats open;
     struct mr_counter_stats counter_stats;
     struct mr_error error; /* what and at which offset */
 };

@@ -152,8 +152,29 @@ static bool get_ledger(struct mr_delta_reader *r, struct mr_span *in,
 static bool get_open(struct mr_delta_reader *r, struct mr_span *in,
                      struct mr_delta_item *item)
 {
-    return get_index(in, r->paths, &item->path) && mr_varint_get(in, &item->oldest_ns) &&
-           mr_varint_get(in, &item->count);
+    struct mr_open_stats *open = &r->open;
+    uint64_t stack, ages, age;
+
+    item->open = open;
+    item->stack = MR_DELTA_NONE;
+    *open = (struct mr_open_stats){0};
+    if (!get_index(in, r->paths, &item->path) || !mr_varint_get(in, &open->oldest_ns) ||
+        !mr_varint_get(in, &open->count))
+        return false;
+    if (in->size == 0) /* of a sender that does not tell more */
+        return true;
+    if (!mr_varint_get(in, &stack) || stack > r->paths ||
+        !mr_varint_get(in, &open->since_ns) || !mr_varint_get(in, &ages))
+        return false;
+    if (stack > 0)
+        item->stack = (uint32_t)stack - 1;
+    for (uint64_t i = 0; i < ages; i++) {
+        if (!mr_varint_get(in, &age))
+            return false;
+        if (i < MR_OPEN_AGES)
+            open->ages[i] = age;
+    }
+    return true;
 }
 
 static bool get_counter(struct mr_span *in, struct mr_delta_item *item)

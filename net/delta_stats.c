@@ -105,3 +105,32 @@ void mr_ledger_entry_merge(struct mr_ledger_entry *into,
     for (int i = 0; i < MR_LOSS_REASON_COUNT; i++)
         add(&into->lost[i], from->lost[i]);
 }
+
+bool mr_open_stats_merge(struct mr_open_stats *into, const struct mr_open_stats *from)
+{
+    bool is_older =
+        into->count == 0 || from->oldest_ns < into->oldest_ns ||
+        (from->oldest_ns == into->oldest_ns && from->since_ns > into->since_ns);
+
+    if (from->count == 0)
+        return false;
+    add(&into->count, from->count);
+    for (int i = 0; i < MR_OPEN_AGES; i++)
+        add(&into->ages[i], from->ages[i]);
+    if (is_older) {
+        into->oldest_ns = from->oldest_ns;
+        into->since_ns = from->since_ns;
+    }
+    return is_older;
+}
+
+uint32_t mr_open_age(uint64_t open_ns)
+{
+    static const uint64_t up_to_ns[] = {UINT64_C(1000000000), UINT64_C(10000000000),
+                                        UINT64_C(60000000000), UINT64_C(600000000000)};
+    uint32_t age = 0;
+
+    while (age < MR_OPEN_AGES - 1 && open_ns > up_to_ns[age])
+        age++;
+    return age;
+}

@@ -204,16 +204,21 @@ void mr_delta_ledger(struct mr_delta_writer *w, uint32_t source, uint32_t stream
     end_item(w, MR_DELTA_LEDGER, fields, put_losses(at, entry->lost));
 }
 
-void mr_delta_open(struct mr_delta_writer *w, uint32_t path, uint64_t oldest_ns,
-                   uint64_t count)
+void mr_delta_open(struct mr_delta_writer *w, uint32_t path, uint32_t stack,
+                   const struct mr_open_stats *stats)
 {
     uint8_t *fields = begin_item(w, SMALL_MAX), *at = fields;
 
-    MR_ASSERT(path < w->paths);
+    MR_ASSERT(path < w->paths && (stack == MR_DELTA_NONE || stack < w->paths));
     if (!fields)
         return;
-    at = mr_varint_put(mr_varint_put(at, path), oldest_ns);
-    end_item(w, MR_DELTA_OPEN, fields, mr_varint_put(at, count));
+    at = mr_varint_put(mr_varint_put(at, path), stats->oldest_ns);
+    at = mr_varint_put(at, stats->count);
+    at = mr_varint_put(at, stack == MR_DELTA_NONE ? 0 : (uint64_t)stack + 1);
+    at = mr_varint_put(mr_varint_put(at, stats->since_ns), MR_OPEN_AGES);
+    for (size_t i = 0; i < MR_OPEN_AGES; i++)
+        at = mr_varint_put(at, stats->ages[i]);
+    end_item(w, MR_DELTA_OPEN, fields, at);
 }
 
 void mr_delta_counter(struct mr_delta_writer *w, const char *name, uint64_t value)

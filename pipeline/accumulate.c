@@ -351,24 +351,41 @@ static uint64_t sum_of(uint64_t a, uint64_t b)
                               : a + b; /* as the sums of net/delta.h: no order matters */
 }
 
+/* An order of paths that does not depend on their numbers: no order of merging matters. */
+static bool is_before(struct mr_accumulator *acc, uint32_t a, uint32_t b)
+{
+    const struct mr_acc_path *left, *right;
+
+    if (a == MR_ACC_NONE || b == MR_ACC_NONE)
+        return a != MR_ACC_NONE;
+    left = mr_acc_at(&acc->sets[MR_ACC_PATH], a);
+    right = mr_acc_at(&acc->sets[MR_ACC_PATH], b);
+    return mr_id_compare(left->id, right->id) < 0;
+}
+
 static enum mr_status merge_open(struct mr_accumulator *acc,
                                  const struct mr_delta_item *item)
 {
-    uint32_t path;
+    uint32_t path, stack = MR_ACC_NONE;
     void *at;
-    bool is_new;
+    bool is_new, is_same;
     struct mr_acc_open *row;
     enum mr_status status = mr_acc_intern_path(acc, item->path, &path);
 
+    if (status == MR_OK && item->stack != MR_DELTA_NONE)
+        status = mr_acc_intern_path(acc, item->stack, &stack);
     if (status == MR_OK)
         status = take_row(acc, MR_ACC_OPEN, path, 0, &at, &is_new);
     if (status != MR_OK)
         return status;
     row = at;
     if (is_new)
-        *row = (struct mr_acc_open){.path = path, .oldest_ns = UINT64_MAX};
-    row->count = sum_of(row->count, item->count);
-    row->oldest_ns = item->oldest_ns < row->oldest_ns ? item->oldest_ns : row->oldest_ns;
+        *row = (struct mr_acc_open){.path = path, .stack = MR_ACC_NONE};
+    is_same = row->stats.count > 0 && row->stats.oldest_ns == item->open->oldest_ns &&
+              row->stats.since_ns == item->open->since_ns;
+    if (mr_open_stats_merge(&row->stats, item->open) ||
+        (is_same && is_before(acc, stack, row->stack)))
+        row->stack = stack;
     return MR_OK;
 }
 

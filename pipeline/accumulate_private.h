@@ -97,8 +97,8 @@ struct mr_acc_path_counter_row {
     struct mr_counter_stats stats;
 };
 struct mr_acc_open {
-    uint32_t path;
-    uint64_t oldest_ns, count;
+    uint32_t path, stack; /* stack: MR_ACC_NONE */
+    struct mr_open_stats stats;
 };
 struct mr_acc_counter {
     struct mr_id key;

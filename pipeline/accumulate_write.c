@@ -204,7 +204,11 @@ static void write_row(struct mr_accumulator *acc, struct mr_delta_writer *w,
                         ledger_row->stream, &ledger_row->entry);
         break;
     case MR_ACC_OPEN:
-        mr_delta_open(w, write_path(acc, w, open->path), open->oldest_ns, open->count);
+        path = write_path(acc, w, open->path);
+        mr_delta_open(w, path,
+                      open->stack == MR_ACC_NONE ? MR_DELTA_NONE
+                                                 : write_path(acc, w, open->stack),
+                      &open->stats);
         break;
     case MR_ACC_PATH_COUNTER_ROW:
         path = write_path(acc, w, counter_row->path);

@@ -18,6 +18,11 @@ interface Entries {
     total: number; traces: number; paths: number; shapes: number; open: number; entries: Entry[];
     coverage: { traces: ByCoverage; calls: ByCoverage; time_ns: ByCoverage };
 }
+interface Open {
+    entry: string; site: { name: string }; app: string | null; host: string | null; open: number;
+    oldest_for_ns: Num; in_call_for_ns: Num; stack: { name: string }[]; stack_elided: number;
+}
+interface Opens { total: number; open: Open[]; }
 interface Func {
     site: string; name: string; module: string | null; file: string | null; line: Num;
     calls: number; failed: number; incomplete: number; outer: boolean;
@@ -291,7 +296,7 @@ class Table<Row> {
     }
 }
 
-/* The three tables. */
+/* The tables. */
 
 let allTime = 0, allSelf = 0;
 
@@ -333,6 +338,22 @@ const entryColumns: Column<Entry>[] = [
      fill: (cell, row) => amount(cell, row.shapes)},
     {title: "paths", hint: "different chains of calls below it", sort: row => row.paths,
      fill: (cell, row) => amount(cell, row.paths)},
+];
+
+const openColumns: Column<Open>[] = [
+    {title: "entry point", hint: "the function that a trace begins with", name: true,
+     sort: row => row.site.name,
+     fill: (cell, row) => title(cell, row.site.name, [row.app, row.host].filter(Boolean).join(" \u00b7 "))},
+    {title: "open", hint: "traces that run now", sort: row => row.open,
+     fill: (cell, row) => amount(cell, row.open)},
+    {title: "oldest", hint: "how long the oldest of them has been running", sort: row => number(row.oldest_for_ns),
+     fill: (cell, row) => duration(cell, row.oldest_for_ns)},
+    {title: "in call", hint: "how long the oldest has been in the call it is in",
+     sort: row => number(row.in_call_for_ns),
+     fill: (cell, row) => duration(cell, row.in_call_for_ns)},
+    {title: "stack of the oldest", hint: "from the entry point inwards", name: true,
+     fill: (cell, row) => plain(cell, (row.stack_elided ? row.stack_elided + " more \u203a " : "") +
+         row.stack.map(site => site.name).join(" \u203a "), "name")},
 ];
 
 /* The last `parts` of a file's name. */
@@ -414,6 +435,8 @@ const ledgerColumns: Column<Source>[] = [
 
 const entryTable = new Table<Entry>(byId("entries"), "Entry points", entryColumns, row => row.id,
     "No trace has ended yet. Point a worker at this master: millrace worker --forward ADDRESS.", 3);
+const openTable = new Table<Open>(byId("open"), "Open now", openColumns, row => row.entry,
+    "No trace is open.", 2);
 const functionTable = new Table<Func>(byId("functions"), "Functions by self time", functionColumns,
     row => row.site, "No call was seen yet.", 2);
 const ledgerTable = new Table<Source>(byId("ledger"), "Ledger by source", ledgerColumns, row => row.id,
@@ -510,7 +533,7 @@ function note(id: string, shown: number, total: number, what: string): void {
     setText(byId(id), shown < total ? "the top " + count(shown) + " of " + count(total) + ", " + what : what);
 }
 
-function show(entries: Entries, functions: Functions, ledger: Ledger): void {
+function show(entries: Entries, functions: Functions, ledger: Ledger, opens: Opens): void {
     allTime = entries.entries.reduce((sum, row) => sum + (row.time_ns || 0), 0);
     allSelf = functions.self_ns;
     tick = ledger.tick_ns || 0;
@@ -521,6 +544,8 @@ function show(entries: Entries, functions: Functions, ledger: Ledger): void {
     note("entries-note", entries.entries.length, entries.total, "where traces begin");
     note("functions-note", functions.functions.length, functions.total, "by time in the function itself");
     entryTable.show(entries.entries);
+    note("open-note", opens.open.length, opens.total, "traces that have not ended, and what the oldest is doing");
+    openTable.show(opens.open);
     functionTable.show(functions.functions);
     ledgerTable.show(ledger.sources);
 }
@@ -547,6 +572,7 @@ async function poll(): Promise<void> {
                 ask<Entries>("api/v1/entries?limit=" + ROWS),
                 ask<Functions>("api/v1/functions?limit=" + ROWS),
                 ask<Ledger>("api/v1/ledger?limit=" + ROWS),
+                ask<Opens>("api/v1/open?limit=" + ROWS),
             ]));
             setState(true, "live");
         } catch (failure) {

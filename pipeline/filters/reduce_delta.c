@@ -370,12 +370,29 @@ static enum mr_status flush_ledger(struct mr_reduce *reduce)
     return MR_OK;
 }
 
+/* The path of the innermost call of the open tree that lies on frames first .. end - 1: of those that have one. */
+static uint32_t innermost(const struct mr_reduce_stream *stream, uint32_t first,
+                          uint32_t end, uint64_t *since_ns)
+{
+    uint32_t at = end - 1;
+
+    while (at > first && stream->frames[at].path == MR_PATH_NONE)
+        at--;
+    *since_ns = stream->frames[at].enter_ns;
+    return stream->frames[at].path;
+}
+
 /* Adds the open trees of a stream to their entry points. */
 static enum mr_status gather_open(struct mr_reduce *reduce,
-                                  const struct mr_reduce_stream *stream)
+                                  const struct mr_reduce_stream *stream, uint64_t now_ns)
 {
     for (uint32_t i = 0; i < stream->trace_count; i++) {
-        const struct mr_open_call *frame = &stream->frames[stream->traces[i].frame];
+        uint32_t first = stream->traces[i].frame;
+        uint32_t end =
+            i + 1 < stream->trace_count ? stream->traces[i + 1].frame : stream->depth;
+        const struct mr_open_call *frame = &stream->frames[first];
+        struct mr_open_stats one = {.count = 1, .oldest_ns = frame->enter_ns};
+        uint32_t stack = innermost(stream, first, end, &one.since_ns);
         struct mr_entry *entry;
 
         if (frame->path == MR_PATH_NONE)
@@ -383,36 +400,44 @@ static enum mr_status gather_open(struct mr_reduce *reduce,
         entry = mr_reduce_entry(reduce, frame->path);
         if (!entry)
             return MR_ENOMEM;
-        if (entry->open == 0 &&
+        if (entry->open.count == 0 &&
             !mr_list_push(&reduce->walk, (uint32_t)(entry - reduce->entries)))
             return MR_ENOMEM;
-        if (entry->open == 0 || frame->enter_ns < entry->open_since)
-            entry->open_since = frame->enter_ns;
-        entry->open++;
+        one.ages[mr_open_age(now_ns > one.oldest_ns ? now_ns - one.oldest_ns : 0)] = 1;
+        if (mr_open_stats_merge(&entry->open, &one))
+            entry->stack = stack;
     }
     return MR_OK;
 }
 
+static enum mr_status open_row(struct mr_reduce *reduce, struct mr_entry *entry)
+{
+    enum mr_status status = make_room(reduce);
+    uint32_t number, stack;
+
+    if (status == MR_OK)
+        status = path_number(reduce, entry->path, &number);
+    if (status == MR_OK)
+        status = path_number(reduce, entry->stack, &stack);
+    if (status != MR_OK)
+        return status;
+    mr_delta_open(&reduce->writer, number, stack, &entry->open);
+    entry->open = (struct mr_open_stats){0};
+    return mr_delta_status(&reduce->writer);
+}
+
 static enum mr_status flush_open(struct mr_reduce *reduce)
 {
+    uint64_t now_ns = mr_clock_realtime_ns();
     enum mr_status status = MR_OK;
 
     reduce->walk.count = 0;
     for (const struct mr_reduce_stream *stream = reduce->streams;
          stream && status == MR_OK; stream = stream->next)
-        status = gather_open(reduce, stream);
+        status = gather_open(reduce, stream, now_ns);
     reduce->had_open = reduce->walk.count > 0;
-    for (uint32_t i = 0; i < reduce->walk.count && status == MR_OK; i++) {
-        struct mr_entry *entry = &reduce->entries[reduce->walk.items[i]];
-        uint32_t number;
-
-        status = make_room(reduce);
-        if (status == MR_OK)
-            status = path_number(reduce, entry->path, &number);
-        if (status == MR_OK)
-            mr_delta_open(&reduce->writer, number, entry->open_since, entry->open);
-        entry->open = 0;
-    }
+    for (uint32_t i = 0; i < reduce->walk.count && status == MR_OK; i++)
+        status = open_row(reduce, &reduce->entries[reduce->walk.items[i]]);
     return status;
 }
 

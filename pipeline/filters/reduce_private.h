@@ -146,7 +146,8 @@ struct mr_entry {
     uint32_t last_shape;   /* index + 1 */
     bool is_touched;
     struct mr_entry_stats stats;
-    uint64_t open, open_since; /* while a delta is written */
+    struct mr_open_stats open; /* while a delta is written */
+    uint32_t stack;            /* path of the innermost open call of the oldest */
 };
 
 /* A growing array of indices. */

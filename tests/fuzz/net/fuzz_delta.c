@@ -64,7 +64,7 @@ static void write_item(struct mr_delta_writer *w, const struct mr_delta_item *it
         mr_delta_ledger(w, item->source, item->stream, item->ledger);
         break;
     case MR_DELTA_OPEN:
-        mr_delta_open(w, item->path, item->oldest_ns, item->count);
+        mr_delta_open(w, item->path, item->stack, item->open);
         break;
     case MR_DELTA_COUNTER:
         mr_delta_counter(w, item->name, item->value);

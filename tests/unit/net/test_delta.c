@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include "base/clock.h"
 #include "net/delta.h"
 
 #include "tests/unit/net/net_test.h"
@@ -99,6 +100,8 @@ static void the_small_items_have_their_bytes(void **state)
         .reduced = 8,
         .held = -1,
         .lost = {[MR_LOSS_RING_FULL] = 2, [MR_LOSS_EXIT] = 1}};
+    const struct mr_open_stats open = {
+        .count = 3, .ages = {1, 0, 2}, .oldest_ns = 128, .since_ns = 129};
     struct writing writing;
 
     (void)state;
@@ -106,11 +109,71 @@ static void the_small_items_have_their_bytes(void **state)
     put_names(&writing.w);
     mr_delta_entry_stat(&writing.w, 0, 100, &entry);
     mr_delta_ledger(&writing.w, 0, 1, &ledger);
-    mr_delta_open(&writing.w, 1, 128, 3);
+    mr_delta_open(&writing.w, 1, 0, &open);
+    mr_delta_open(&writing.w, 0, MR_DELTA_NONE, &open);
     mr_delta_counter(&writing.w, "abc", 7);
-    assert_payload(&writing, NAMES "090f 00 64 01 05 09 02 06 0a 03 07 0b 04 08 ac02"
-                                   "0a0a 00 01 0a 08 01 02 01 02 09 01"
-                                   "0b04 01 8001 03  0e05 03 616263 07");
+    assert_payload(&writing,
+                   NAMES "090f 00 64 01 05 09 02 06 0a 03 07 0b 04 08 ac02"
+                         "0a0a 00 01 0a 08 01 02 01 02 09 01"
+                         "0b0d 01 8001 03 01 8101 05 01 00 02 00 00"
+                         "0b0d 00 8001 03 00 8101 05 01 00 02 00 00  0e05 03 616263 07");
+}
+
+static void open_reads_back_also_from_one_who_tells_less(void **state)
+{
+    const struct mr_open_stats open = {
+        .count = 3, .ages = {1, 0, 2, 0, 4}, .oldest_ns = 128, .since_ns = 129};
+    struct mr_delta_reader reader;
+    struct mr_delta_item item;
+    struct writing writing;
+
+    (void)state;
+    start(&writing);
+    put_names(&writing.w);
+    mr_delta_open(&writing.w, 1, 0, &open);
+    assert_int_equal(mr_buffer_append(&writing.buffer, "\x0b\x04\x01\x80\x01\x03", 6),
+                     MR_OK);
+    mr_delta_reader_init(&reader, mr_buffer_span(&writing.buffer));
+    do
+        assert_int_equal(mr_delta_next(&reader, &item), MR_OK);
+    while (item.tag != MR_DELTA_OPEN);
+    assert_int_equal(item.path, 1);
+    assert_int_equal(item.stack, 0);
+    assert_memory_equal(item.open, &open, sizeof(open));
+    assert_int_equal(mr_delta_next(&reader, &item), MR_OK);
+    assert_int_equal(item.tag, MR_DELTA_OPEN);
+    assert_int_equal(item.stack, MR_DELTA_NONE);
+    assert_int_equal(item.open->count, 3);
+    assert_int_equal(item.open->since_ns, 0);
+    assert_int_equal(mr_delta_next(&reader, &item), MR_END);
+    mr_delta_reader_fini(&reader);
+    mr_buffer_fini(&writing.buffer);
+}
+
+static void of_open_traces_the_oldest_keeps_its_stack(void **state)
+{
+    struct mr_open_stats into = {0};
+    const struct mr_open_stats young = {.count = 2, .ages = {2}, .oldest_ns = 50},
+                               old = {.count = 1,
+                                      .ages = {0, 1},
+                                      .oldest_ns = 20,
+                                      .since_ns = 30},
+                               none = {0};
+
+    (void)state;
+    assert_true(mr_open_stats_merge(&into, &young));
+    assert_false(mr_open_stats_merge(&into, &none));
+    assert_true(mr_open_stats_merge(&into, &old));
+    assert_false(mr_open_stats_merge(&into, &young));
+    assert_int_equal(into.count, 5);
+    assert_int_equal(into.ages[0], 4);
+    assert_int_equal(into.ages[1], 1);
+    assert_int_equal(into.oldest_ns, 20);
+    assert_int_equal(into.since_ns, 30);
+    assert_int_equal(mr_open_age(0), 0);
+    assert_int_equal(mr_open_age(MR_SECOND_NS), 0);
+    assert_int_equal(mr_open_age(MR_SECOND_NS + 1), 1);
+    assert_int_equal(mr_open_age(UINT64_MAX), MR_OPEN_AGES - 1);
 }
 
 static void path_counters_have_their_bytes_and_read_back(void **state)
@@ -243,8 +306,9 @@ static void unknown_tags_are_counted_and_more_fields_are_ignored(void **state)
     uint64_t unknown;
 
     (void)state;
-    assert_int_equal(read_after_names("63 02 0102 0c00 0b05 00 01 01 ffff", &unknown),
-                     MR_END);
+    assert_int_equal(
+        read_after_names("63 02 0102 0c00 0b08 00 01 01 00 00 00 ffff", &unknown),
+        MR_END);
     assert_int_equal(unknown, 2);
 }
 
@@ -396,6 +460,8 @@ int main(void)
         cmocka_unit_test(path_stats_have_their_bytes),
         cmocka_unit_test(shape_stats_have_their_bytes),
         cmocka_unit_test(the_small_items_have_their_bytes),
+        cmocka_unit_test(open_reads_back_also_from_one_who_tells_less),
+        cmocka_unit_test(of_open_traces_the_oldest_keeps_its_stack),
         cmocka_unit_test(path_counters_have_their_bytes_and_read_back),
         cmocka_unit_test(an_item_longer_than_127_bytes_is_moved_for_its_size),
         cmocka_unit_test(items_come_back_with_their_numbers),

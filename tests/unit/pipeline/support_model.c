@@ -372,7 +372,7 @@ static void take_delta_item(struct model *model, const struct mr_delta_item *ite
         break;
     case MR_DELTA_OPEN:
         test_text_add(model->text, "open %s = %" PRIu64, model->paths[item->path],
-                      item->count);
+                      item->open->count);
         break;
     case MR_DELTA_HEAD:
         assert_int_equal(item->level, 1);

@@ -99,6 +99,7 @@ static void put_rows(struct mr_delta_writer *w, unsigned *seed, const uint32_t *
     struct mr_ledger_entry ledger = {
         .last = random_ns(seed), .reduced = 7, .held = rand_r(seed) % 9 - 4};
     uint64_t window = 1000 + (uint64_t)rand_r(seed) % 4;
+    const struct mr_open_stats open = {.count = 2, .ages = {1, 1}, .oldest_ns = window};
 
     for (int i = 0; i < PATHS; i++) {
         if (rand_r(seed) % 3)
@@ -111,7 +112,7 @@ static void put_rows(struct mr_delta_writer *w, unsigned *seed, const uint32_t *
     mr_delta_entry_stat(w, paths[0], window, &entry);
     ledger.lost[MR_LOSS_FORMAT] = (uint64_t)rand_r(seed) % 3;
     mr_delta_ledger(w, source, (uint32_t)rand_r(seed) % 3, &ledger);
-    mr_delta_open(w, paths[0], window, 2);
+    mr_delta_open(w, paths[0], paths[1], &open);
     mr_delta_counter(w, rand_r(seed) % 2 ? "this" : "that", random_ns(seed));
 }
 

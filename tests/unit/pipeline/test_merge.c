@@ -46,7 +46,7 @@ static void see_delta(struct seen *seen, struct mr_span payload)
             seen->calls += item.entry_stats->calls[0];
         if (item.tag == MR_DELTA_OPEN) {
             seen->opens++;
-            seen->open_count = item.count;
+            seen->open_count = item.open->count;
         }
     }
     mr_delta_reader_fini(&reader);
@@ -142,6 +142,7 @@ static void push_delta(struct rig *rig, uint64_t site, uint64_t window, uint64_t
 {
     struct mr_batch *batch = mr_batch_new(MR_BATCH_DELTA);
     const struct mr_entry_stats stats = {{1}, {calls}, {10}};
+    const struct mr_open_stats open = {.count = 1, .ages = {1}, .oldest_ns = 5};
     struct mr_delta_writer w;
     uint32_t path;
 
@@ -151,7 +152,7 @@ static void push_delta(struct rig *rig, uint64_t site, uint64_t window, uint64_t
     path = mr_delta_path(&w, MR_DELTA_NONE, mr_delta_scope(&w, (struct mr_id){1, 1}),
                          mr_delta_site(&w, (struct mr_id){2, site}), 0);
     mr_delta_entry_stat(&w, path, window, &stats);
-    mr_delta_open(&w, path, 5, 1);
+    mr_delta_open(&w, path, path, &open);
     assert_int_equal(mr_delta_status(&w), MR_OK);
     assert_int_equal(mr_graph_push(rig->graph, batch), MR_OK);
 }
