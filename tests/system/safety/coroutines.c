@@ -34,6 +34,7 @@ TRACED static void inside(int self)
     leaf();
     turn(self, 1 - self);
     leaf();
+    KEEP;
 }
 
 TRACED static void first(void)
@@ -41,6 +42,7 @@ TRACED static void first(void)
     HERE;
     TIMES(2)
     inside(0);
+    KEEP;
 }
 
 TRACED static void second(void)
@@ -48,6 +50,7 @@ TRACED static void second(void)
     HERE;
     TIMES(2)
     inside(1);
+    KEEP;
 }
 
 TRACED static void whole(void)

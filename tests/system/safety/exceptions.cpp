@@ -127,6 +127,7 @@ TRACED static void *in_thread(void *)
         leaf();
     }
     leaf();
+    KEEP;
     return nullptr;
 }
 

@@ -49,6 +49,7 @@ TRACED static void over_one(void)
     if (setjmp(outer) == 0)
         jump(outer);
     after();
+    KEEP;
 }
 
 TRACED static void over_many(void)
@@ -57,6 +58,7 @@ TRACED static void over_many(void)
     if (setjmp(outer) == 0)
         descend(20, outer);
     after();
+    KEEP;
 }
 
 TRACED static void into_itself(void)
@@ -69,6 +71,7 @@ TRACED static void into_itself(void)
     if (round++ < 3)
         longjmp(outer, 1);
     after();
+    KEEP;
 }
 
 PLAIN static void plain(void)
@@ -77,6 +80,7 @@ PLAIN static void plain(void)
     over_many();
     into_itself();
     after();
+    KEEP;
 }
 
 TRACED static void catch_inner(void)
@@ -86,6 +90,7 @@ TRACED static void catch_inner(void)
         descend(3, inner);
     after();
     descend(2, outer);
+    KEEP;
 }
 
 TRACED static void catch_outer(void)
@@ -94,6 +99,7 @@ TRACED static void catch_outer(void)
     if (setjmp(outer) == 0)
         catch_inner();
     after();
+    KEEP;
 }
 
 TRACED static void on_signal(int number)
@@ -117,6 +123,7 @@ TRACED static void handle(void)
     if (sigsetjmp(from_handler, 1) == 0)
         interrupted();
     after();
+    KEEP;
 }
 
 int main(int argc, char **argv)

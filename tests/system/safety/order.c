@@ -55,6 +55,7 @@ TRACED static void at_exit(void)
     HERE;
     MUST(atexit(at_exit_second) == 0);
     leaf();
+    KEEP;
 }
 
 TRACED static void end(const char *how, char **argv)

@@ -50,6 +50,7 @@ TRACED static void once(void)
     leaf();
     MUST(dlclose(library) == 0);
     leaf();
+    KEEP;
 }
 
 int main(int argc, char **argv)

@@ -60,6 +60,7 @@ TRACED static void fork_one(void)
     }
     reap(pid);
     leaf();
+    KEEP;
 }
 
 PLAIN static void exec_child(void)
@@ -90,6 +91,7 @@ TRACED static void exec_all(void)
     (void)snprintf(command, sizeof(command), "%s child", program);
     MUST(system(command) == 0);
     leaf();
+    KEEP;
 }
 
 TRACED static void in_child(void)
@@ -111,6 +113,7 @@ TRACED static void vfork_one(void)
     }
     reap(pid);
     leaf();
+    KEEP;
 }
 
 TRACED static void daemon_one(void)
@@ -133,6 +136,7 @@ TRACED static void daemon_one(void)
     (void)close(ends[1]);
     MUST(read(ends[0], &byte, 1) == 0);
     leaf();
+    KEEP;
 }
 
 static _Atomic int is_done;

@@ -189,6 +189,7 @@ TRACED static void all(void)
     HERE;
     check_registers();
     check_values();
+    KEEP;
 }
 
 int main(int argc, char **argv)

@@ -21,7 +21,8 @@
 #define PLAIN __attribute__((noinline, noipa, no_instrument_function))
 #endif
 
-/* Keeps the compiler from making the last call of a function a jump, and from leaving a function out. */
+/* Keeps the compiler from making the last call of a function a jump (at patchable sites its exit then comes first: what
+ * it calls stands beside it), and from leaving a function out. */
 #define KEEP __asm__ volatile("" ::: "memory")
 
 #ifdef SPANS

@@ -7,8 +7,8 @@ Each case is a small program of this folder, built as a user of that door builds
 the worker's own filters match enters and exits (lib/calls.py has the notation). With policy block nothing may be lost but
 where the case says so, and the sink's account of its own must hold.
 
-What is shown is in expected/CASE.txt; where a door shows another thing, in expected/CASE.DOOR.txt, with the reason in a
-comment. MR_SAFETY_UPDATE=1 writes the files anew, comments kept: for the eye to judge.
+What is shown is in expected/CASE.txt; where doors of some way show another thing, in expected/CASE.WAY.txt (see DOORS),
+with the reason in a comment. MR_SAFETY_UPDATE=1 writes the files anew, comments kept: for the eye to judge.
 """
 import collections
 import difflib
@@ -32,11 +32,18 @@ WAIT_S = 100
 DIFF_LINES = 60
 SANITIZED = os.environ.get("MR_SANITIZE", "")
 
-Door = collections.namedtuple("Door", "c cxx package variable flags")
+# Compilers, pkg-config's package, its variables of flags to compile and to link (None: --cflags, nothing), what else; and how
+# it differs from others in what is shown: `silent` doors see no exits on unwinding.
+Door = collections.namedtuple("Door", "c cxx package cflags ldflags flags ways")
+# A patchable site's first event, or one that waits, saves all registers on the stack.
+MORE_STACK = ("-DSTACK_MORE=4096",)
 DOORS = {
-    "hooks-gcc": Door("gcc", "g++", "millrace", None, ()),
-    "hooks-clang": Door("clang-14", "clang++-14", "millrace", "clang_cflags", ()),
-    "spans": Door("gcc", "g++", "millrace-manual", None, ("-DSPANS", "-g")),
+    "hooks-gcc": Door("gcc", "g++", "millrace", None, None, (), ()),
+    "hooks-clang": Door("clang-14", "clang++-14", "millrace", "clang_cflags", None, (), ("silent", "clang")),
+    "spans": Door("gcc", "g++", "millrace-manual", None, None, ("-DSPANS", "-g"), ()),
+    "patchable-gcc": Door("gcc", "g++", "millrace-patchable", "gcc_specs", None, MORE_STACK, ("patchable", "silent")),
+    "patchable-clang": Door("clang-14", "clang++-14", "millrace-patchable", "clang_cflags", "clang_ldflags", MORE_STACK,
+                            ("patchable", "silent", "clang")),
 }
 
 
@@ -117,9 +124,9 @@ class Builder:
 
     def __init__(self, door, folder):
         self.door, self.folder = door, folder
-        ask = [f"--variable={door.variable}"] if door.variable else ["--cflags"]
-        self.cflags = pkg_config(door.package, *ask)
-        self.libs = pkg_config(door.package, "--libs")
+        self.cflags = pkg_config(door.package, f"--variable={door.cflags}" if door.cflags else "--cflags")
+        self.libs = pkg_config(door.package, f"--variable={door.ldflags}") if door.ldflags else []
+        self.libs += pkg_config(door.package, "--libs")
 
     def compile(self, sources, output, *flags):
         is_cxx = any(str(source).endswith(".cpp") for source in sources)
@@ -139,7 +146,8 @@ class Builder:
             if not output.exists():
                 self.compile([FOLDER / library], output, "-shared", "-fPIC", *self.libs)
         if not program.exists():
-            libs = [system.BUILD / "lib" / "libmillrace.a"] if case.static else self.libs
+            archive = str(system.BUILD / "lib" / "libmillrace.a")
+            libs = [archive if case.static and flag == "-lmillrace" else flag for flag in self.libs]
             self.compile([FOLDER / case.program], program, *case.flags, *libs, "-ldl")
         return program
 
@@ -161,11 +169,12 @@ def run_program(case, program, endpoint):
 
 
 def expected_path(name, door):
-    """The door's own file, or that of all."""
-    for path in (FOLDER / "expected" / f"{name}.{door}.txt", FOLDER / "expected" / f"{name}.txt"):
+    """The file of the door's way, or that of all."""
+    for way in DOORS[door].ways:
+        path = FOLDER / "expected" / f"{name}.{way}.txt"
         if path.exists():
-            break
-    return path
+            return path
+    return FOLDER / "expected" / f"{name}.txt"
 
 
 def shown(case, found):
