@@ -57,6 +57,13 @@ enum mr_status mr_site_rule_init(struct mr_site_rule *rule,
     return status;
 }
 
+bool mr_site_rule_is_same(const struct mr_site_rule *a, const struct mr_site_rule *b)
+{
+    return a->min_size == b->min_size && a->only_count == b->only_count &&
+           a->except_count == b->except_count &&
+           memcmp(a->text, b->text, sizeof(a->text)) == 0;
+}
+
 bool mr_site_rule_has_globs(const struct mr_site_rule *rule)
 {
     return rule->only_count + rule->except_count > 0;

@@ -25,6 +25,8 @@ struct mr_site_rule {
 enum mr_status mr_site_rule_init(struct mr_site_rule *rule,
                                  const struct mr_site_filter *filter, bool is_on,
                                  struct mr_error *error);
+/* The same functions, whatever becomes of them. */
+bool mr_site_rule_is_same(const struct mr_site_rule *a, const struct mr_site_rule *b);
 /* Matches every function. */
 bool mr_site_rule_is_all(const struct mr_site_rule *rule);
 /* Looks at names. */

@@ -41,7 +41,7 @@ static struct {
     uint32_t refused;
     char refused_why[MR_ERROR_TEXT_SIZE];
     uint64_t patched, foreign;  /* of modules that are gone */
-    struct mr_site_rule *rules; /* in order, MR_SITES_RULES_MAX of them; mapped */
+    struct mr_site_rule *rules; /* in order; mapped, with room for one more */
     uint32_t rule_count;
 } registry = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
@@ -148,7 +148,7 @@ void mr_probe_module_remove(const struct mr_site_module *told)
 
 static enum mr_status map_rules(void)
 {
-    void *memory = mmap(NULL, MR_SITES_RULES_MAX * sizeof(struct mr_site_rule),
+    void *memory = mmap(NULL, (MR_SITES_RULES_MAX + 1) * sizeof(struct mr_site_rule),
                         PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 
     if (memory == MAP_FAILED)
@@ -157,26 +157,41 @@ static enum mr_status map_rules(void)
     return MR_OK;
 }
 
+/* An earlier rule of the same functions has no effect behind a later one. */
+static void forget_same(uint32_t last)
+{
+    for (uint32_t i = 0; i < last; i++)
+        if (mr_site_rule_is_same(&registry.rules[i], &registry.rules[last])) {
+            memmove(&registry.rules[i], &registry.rules[i + 1],
+                    (last - i) * sizeof(*registry.rules));
+            registry.rule_count--;
+            return;
+        }
+}
+
 /* What all functions are in makes what was before it meaningless. */
 static enum mr_status add_rule(const struct mr_site_filter *filter, bool is_on,
                                struct mr_error *error)
 {
-    struct mr_site_rule *rule;
     enum mr_status status;
+    uint32_t at;
 
     if (!registry.rules && map_rules() != MR_OK)
         return mr_error_set(error, MR_ENOMEM, "out of memory");
     if (filter->only_count + filter->except_count == 0 && filter->min_size == 0)
         registry.rule_count = 0;
-    if (registry.rule_count == MR_SITES_RULES_MAX)
-        return mr_error_set(error, MR_ELIMIT,
-                            "%d filters already: switch all functions on or off first",
-                            MR_SITES_RULES_MAX);
-    rule = &registry.rules[registry.rule_count];
-    status = mr_site_rule_init(rule, filter, is_on, error);
-    if (status == MR_OK)
-        registry.rule_count++;
-    return status;
+    at = registry.rule_count;
+    status = mr_site_rule_init(&registry.rules[at], filter, is_on, error);
+    if (status != MR_OK)
+        return status;
+    registry.rule_count++;
+    forget_same(at);
+    if (registry.rule_count <= MR_SITES_RULES_MAX)
+        return MR_OK;
+    registry.rule_count--;
+    return mr_error_set(error, MR_ELIMIT,
+                        "%d filters already: switch all functions on or off first",
+                        MR_SITES_RULES_MAX);
 }
 
 static enum mr_status switch_modules(struct mr_site_rule *rule,

@@ -11,6 +11,7 @@
  * promise.
  */
 #include "sink.h"
+#include "sink_calls.h"
 #include "sink_trees.h"
 
 #include "base/clock.h"
@@ -240,6 +241,8 @@ static void parse(int argc, char **argv)
             sink.options.deaf_after = strtoull(argv[++i], NULL, 10);
         else if (strcmp(argv[i], "--trees") == 0 && i + 1 < argc)
             sink.options.trees = argv[++i];
+        else if (strcmp(argv[i], "--calls") == 0 && i + 1 < argc)
+            sink_calls_start(argv[++i]);
         else if (strcmp(argv[i], "--deaf") == 0)
             sink.options.is_deaf = true;
         else if (strcmp(argv[i], "--patient") == 0)
@@ -270,6 +273,8 @@ int main(int argc, char **argv)
     }
     if (sink.options.trees)
         sink_trees_close();
+    if (sink_calls_are_wanted())
+        sink_calls_print();
     while (sink.connection_count > 0)
         drop_connection(0);
     return faults > 0;

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "sink.h"
+#include "sink_calls.h"
 
 #include <inttypes.h>
 #include <stdarg.h>
@@ -114,6 +115,9 @@ static void take_call(struct sink_source *source, struct sink_stream *stream,
     if (record->kind == 0 && record->site < MR_SITE_FIRST_MODULE &&
         record->site >= source->site_limit)
         fault(source, "site %#x was not named before its use", record->site);
+    if (sink_calls_are_wanted() && record->kind == 0)
+        sink_calls_take((uint32_t)(stream - source->streams), record->site,
+                        record->is_exit);
     if (!record->is_exit) {
         stream->enters++;
         stream->depth++;
