@@ -82,10 +82,7 @@ static void put_switched(const struct mr_switch_result *result,
     if (result->refused_why[0])
         mr_attach_put(answer, "refused", "%s", result->refused_why);
     if (result->has_choice && sites->hooked > 0)
-        mr_attach_put(answer, "refused",
-                      "%" PRIu32 " functions with hooks: they are switched all together, "
-                      "without a choice",
-                      sites->hooked);
+        mr_attach_put(answer, "matched-hooks", "%" PRIu32, sites->hooked);
     for (uint32_t i = 0; i < result->unmatched_count; i++)
         mr_attach_put(answer, "unmatched", "%s", result->unmatched[i]);
 }

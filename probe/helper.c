@@ -82,6 +82,8 @@ static void scan(struct mr_probe *probe)
     leave_loader(probe);
     if (probe->recorder.header && has_changed)
         mr_recorder_modules(&probe->recorder, &probe->scanned);
+    if (has_changed)
+        mr_sites_modules_changed();
 }
 
 /* Policy overwrite: what a stranger must find, and what others left where we write. */

@@ -59,6 +59,8 @@ MR_NOINLINE static void record_monotonic(uint64_t bits)
         mr_ring_event_at(thread, bits, mr_clock_monotonic_ns());
 }
 
+static void record_chosen(uint32_t clock, uint64_t bits);
+
 /* `clock` is mr_hook_state's: 0 where recording ended meanwhile. */
 static MR_ALWAYS_INLINE void record(uint32_t clock, uint64_t bits)
 {
@@ -69,11 +71,25 @@ static MR_ALWAYS_INLINE void record(uint32_t clock, uint64_t bits)
             record_hybrid(bits);
         else if (clock == MR_CLOCK_MODE_MONOTONIC)
             record_monotonic(bits);
+        else if (clock & MR_HOOK_FILTERED)
+            record_chosen(clock, bits);
     } else if (MR_UNLIKELY(!thread->words)) {
         event_without_ring(bits);
     } else {
         mr_ring_event(thread, bits);
     }
+}
+
+/* While a filter is in force: is this function to be recorded? */
+MR_NOINLINE static void record_chosen(uint32_t clock, uint64_t bits)
+{
+    uint32_t site = mr_word_site(bits);
+    /* Relaxed: a switch is seen a little earlier or later. */
+    uint32_t byte = mr_load_relaxed(&mr_hook_state.exceptions[site / 8]);
+    uint32_t is_exception = byte >> site % 8 & 1;
+
+    if (is_exception != mr_load_relaxed(&mr_hook_state.is_default_on))
+        record(clock & ~MR_HOOK_FILTERED, bits);
 }
 
 static MR_ALWAYS_INLINE void record_function(uint64_t address, uint64_t dir)
@@ -89,7 +105,9 @@ static MR_ALWAYS_INLINE void record_function(uint64_t address, uint64_t dir)
         site = address - mr_hook_state.windows.library_origin;
         if (MR_UNLIKELY(site - MR_WINDOW_LIBRARIES >=
                         MR_SITE_LIMIT - MR_WINDOW_LIBRARIES)) {
-            wide(&mr_thread_self, dir, address);
+            if (!(clock & MR_HOOK_FILTERED) ||
+                mr_load_relaxed(&mr_hook_state.is_default_on))
+                wide(&mr_thread_self, dir, address);
             return;
         }
     }

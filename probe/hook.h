@@ -4,7 +4,7 @@
  * the public header is reached through the global offset table, being exported.
  *
  *     mr_hook_state.windows = probe->windows;          // before
- *     mr_store_release(&mr_hook_state.clock, mode);    // [P] of probe/probe.c
+ *     mr_hook_set_clock(mode);                         // [P] of probe/probe.c
  *
  * Written by the constructor, fork's handler and the destructor; read by any thread.
  */
@@ -18,12 +18,20 @@
 struct mr_hook_state {
     /* enum mr_clock_mode while calls are recorded, else 0. */
     MR_ALIGNED(MR_CACHE_LINE) _Atomic uint32_t clock;
-    /* The same for the hooks of -finstrument-functions, which may be off while others
-       are on. */
+    /*
+     * The same for the hooks of -finstrument-functions: 0 while none records, and with
+     * MR_HOOK_FILTERED while some do.
+     */
     _Atomic uint32_t hook_clock;
     uint32_t counted;          /* enum mr_counted: whose counters are read */
     struct mr_windows windows; /* of mr_probe */
+    /* A bit per site, set where the function is not as is_default_on says. */
+    _Atomic uint8_t *exceptions;
+    _Atomic uint32_t is_default_on;
 };
+
+/* probe/hook_filter.h */
+#define MR_HOOK_FILTERED UINT32_C(0x100)
 
 MR_HIDDEN extern struct mr_hook_state mr_hook_state;
 

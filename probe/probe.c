@@ -23,6 +23,7 @@
 #include "probe/control.h"
 #include "probe/futex.h"
 #include "probe/hook.h"
+#include "probe/hook_filter.h"
 #include "probe/include/millrace/probe.h"
 #include "probe/sites.h"
 #include "probe/switch.h"
@@ -35,13 +36,12 @@
 
 MR_HIDDEN struct mr_probe *mr_probe;
 
-void mr_probe_set_active(bool is_active, bool has_hooks)
+void mr_probe_set_active(bool is_active)
 {
     uint32_t clock = is_active ? (uint32_t)mr_probe->clock.mode : 0;
 
-    mr_store_release(&mr_hook_state.clock, clock);                      /* [P] */
-    mr_store_release(&mr_hook_state.hook_clock, has_hooks ? clock : 0); /* [P] */
-    mr_arch_store_u8(&mr_probe_active, is_active);                      /* [P] */
+    mr_hook_set_clock(clock);                      /* [P] */
+    mr_arch_store_u8(&mr_probe_active, is_active); /* [P] */
 }
 
 /* One line: what was asked for and cannot be had. */
@@ -208,10 +208,10 @@ static bool is_running(const struct mr_probe *probe)
     return probe && mr_load_acquire(&probe->is_running);
 }
 
-static void record_from_now_on(struct mr_probe *probe, bool has_hooks)
+static void record_from_now_on(struct mr_probe *probe)
 {
     mr_store_relaxed(&probe->is_on, 1);
-    mr_probe_set_active(true, has_hooks);
+    mr_probe_set_active(true);
 }
 
 static void before_fork(void)
@@ -292,15 +292,14 @@ static void after_fork_in_child(void)
 {
     struct mr_error error = MR_ERROR_NONE;
     bool was_active = mr_probe_enabled();
-    bool had_hooks = mr_load_relaxed(&mr_hook_state.hook_clock) != 0;
 
     if (!mr_probe)
         return;
     mr_sites_after_fork();
-    mr_probe_set_active(false, false);
+    mr_probe_set_active(false);
     forget_parent(mr_probe);
     if (begin_anew(mr_probe) && was_active && mr_probe_run(mr_probe, &error) == MR_OK)
-        record_from_now_on(mr_probe, had_hooks);
+        record_from_now_on(mr_probe);
     if (mr_probe->control && !mr_load_relaxed(&mr_probe->stop_wanted))
         (void)mr_control_start(mr_probe, &error);
 }
@@ -330,7 +329,7 @@ static enum mr_status start(struct mr_probe *probe, struct mr_error *error)
     status = mr_probe_run(probe, error);
     probe->is_whole = probe->config.starts_on;
     if (status == MR_OK && probe->config.starts_on)
-        record_from_now_on(probe, true);
+        record_from_now_on(probe);
     return status;
 }
 
@@ -404,7 +403,7 @@ MR_DESTRUCTOR static void probe_end(void)
     if (!probe || (uint32_t)syscall(SYS_getpid) != probe->source.pid)
         return;
     mr_switch_end(probe);
-    mr_probe_set_active(false, false);
+    mr_probe_set_active(false);
     mr_control_end(probe);
     mr_store_release(&probe->stop_wanted, 1);
     mr_futex_wake(&probe->stop_wanted);

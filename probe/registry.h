@@ -124,7 +124,7 @@ MR_HIDDEN uint64_t mr_probe_source_lost(const struct mr_probe *probe, uint32_t r
 /* Starts writer and helper. MR_ENOMEM. */
 MR_HIDDEN enum mr_status mr_probe_run(struct mr_probe *probe, struct mr_error *error);
 /* Whether spans and patchable functions that are on record, and whether hooks do. */
-MR_HIDDEN void mr_probe_set_active(bool is_active, bool has_hooks);
+MR_HIDDEN void mr_probe_set_active(bool is_active);
 /* As mr_probe_flush(), also while recording is off. False: not within the time. */
 MR_HIDDEN bool mr_probe_flush_within(struct mr_probe *probe, uint64_t timeout_ns);
 

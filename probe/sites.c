@@ -16,7 +16,7 @@
  */
 #include "probe/sites.h"
 
-#include "probe/hook.h"
+#include "probe/hook_filter.h"
 #include "probe/registry.h"
 #include "probe/site_module.h"
 
@@ -215,10 +215,33 @@ static enum mr_status switch_modules(struct mr_site_rule *rule,
     return status;
 }
 
+static enum mr_status apply_to_hooks(struct mr_sites_result *result,
+                                     struct mr_error *error)
+{
+    enum mr_status status = mr_hook_filter_apply(registry.windows, registry.rules,
+                                                 registry.rule_count, result);
+
+    if (status != MR_OK)
+        return mr_error_set(error, status,
+                            "no memory to choose among functions with hooks");
+    return MR_OK;
+}
+
+void mr_sites_modules_changed(void)
+{
+    struct mr_sites_result result = {0};
+
+    lock();
+    if (registry.rule_count > 1)
+        (void)apply_to_hooks(&result, NULL);
+    unlock();
+}
+
 enum mr_status mr_sites_switch(const struct mr_site_filter *filter, bool is_on,
                                struct mr_sites_result *result, struct mr_error *error)
 {
     struct mr_sites_result counted = {0};
+    struct mr_site_rule *rule = NULL;
     enum mr_status status;
 
     lock();
@@ -226,9 +249,12 @@ enum mr_status mr_sites_switch(const struct mr_site_filter *filter, bool is_on,
         status = mr_error_set(error, MR_EUSAGE, "the program is not traced");
     else
         status = add_rule(filter, is_on, error);
-    if (status == MR_OK)
-        status =
-            switch_modules(&registry.rules[registry.rule_count - 1], &counted, error);
+    if (status == MR_OK) {
+        status = apply_to_hooks(&counted, error);
+        rule = &registry.rules[registry.rule_count - 1];
+    }
+    if (rule && switch_modules(rule, &counted, error) != MR_OK)
+        status = MR_EIO;
     unlock();
     if (result)
         *result = counted;
@@ -264,6 +290,7 @@ void mr_sites_count(struct mr_sites_counts *counts)
 static void add_first_rules(const struct mr_config *config, enum mr_sites_mode mode)
 {
     struct mr_site_filter filter = {0}, all = {0};
+    struct mr_sites_result result = {0};
 
     filter.only = config->only.items;
     filter.only_count = config->only.count;
@@ -273,6 +300,7 @@ static void add_first_rules(const struct mr_config *config, enum mr_sites_mode m
     (void)add_rule(&all, false, NULL);
     if (mode == MR_SITES_ON)
         (void)add_rule(&filter, true, NULL);
+    (void)apply_to_hooks(&result, NULL);
 }
 
 void mr_sites_start(struct mr_probe *probe, enum mr_sites_mode mode)

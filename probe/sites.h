@@ -68,7 +68,7 @@ struct mr_sites_result {
     uint32_t matched;  /* by the filter */
     uint32_t switched; /* of these, were in the other state before */
     uint32_t refused;  /* of these, could not be switched: see mr_sites_counts */
-    uint32_t hooked;   /* functions of modules without patchable sites that match */
+    uint32_t hooked; /* functions of modules with hooks that match; 0 if all are meant */
     /* The first glob that no function's name matches, in any module; "" if none. */
     char unmatched[128];
 };
@@ -128,6 +128,12 @@ struct mr_probe;
  * that it is not traced.
  */
 MR_HIDDEN void mr_sites_start(struct mr_probe *probe, enum mr_sites_mode mode);
+
+/*
+ * Modules came or went: functions with hooks in new ones obey the filters, too. Until the
+ * helper has called this (100 ms), they are as what was there before, or unfiltered.
+ */
+MR_HIDDEN void mr_sites_modules_changed(void);
 
 /*
  * The next glob of the last filter that no function's name matches so far; *at begins

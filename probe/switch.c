@@ -167,17 +167,17 @@ static enum mr_status change_all(struct mr_probe *probe, bool is_on,
     struct mr_error error = MR_ERROR_NONE;
 
     if (is_on)
-        mr_probe_set_active(true, true);
+        mr_probe_set_active(true);
     if (mr_sites_switch(filter, is_on, &result->sites, &error) != MR_OK)
         (void)snprintf(result->refused_why, sizeof(result->refused_why), "%s",
                        error.text);
     if (!is_on)
-        mr_probe_set_active(false, false);
+        mr_probe_set_active(false);
     mr_store_relaxed(&probe->is_on, is_on);
     return MR_OK;
 }
 
-/* Hooks stay as they are: they cannot be told apart. */
+/* Spans are switched all together: on with the first choice. */
 static enum mr_status change_some(struct mr_probe *probe, bool is_on,
                                   const struct mr_site_filter *filter,
                                   struct mr_switch_result *result, struct mr_error *error)
@@ -187,13 +187,13 @@ static enum mr_status change_some(struct mr_probe *probe, bool is_on,
     enum mr_status status;
 
     if (is_on && was_off)
-        mr_probe_set_active(true, false);
+        mr_probe_set_active(true);
     status = mr_sites_switch(filter, is_on, &result->sites, error);
     if (status == MR_OK)
         list_unmatched(result);
-    if (is_on && was_off && (status != MR_OK || result->sites.matched == 0)) {
+    if (is_on && was_off && (status != MR_OK || result->sites.matched + result->sites.hooked == 0)) {
         (void)mr_sites_switch(&all, false, NULL, NULL);
-        mr_probe_set_active(false, false);
+        mr_probe_set_active(false);
     } else if (is_on) {
         mr_store_relaxed(&probe->is_on, 1);
     }

@@ -9,6 +9,9 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+/* Whoever is built with -finstrument-functions calls it. */
+#define HOOK "__cyg_profile_func_enter"
+
 static bool map_file(struct mr_symbols *symbols, const char *path)
 {
     int fd = open(path, O_RDONLY | O_CLOEXEC);
@@ -67,14 +70,17 @@ static void add(struct mr_symbols *symbols, const struct mr_module *module,
                 const ElfW(Sym) * symbol, const ElfW(Shdr) * strings)
 {
     unsigned type = symbol->st_info & 0xfu;
+    const char *name = (const char *)symbols->file + strings->sh_offset + symbol->st_name;
 
+    if (symbol->st_name < strings->sh_size && strcmp(name, HOOK) == 0)
+        symbols->has_hooks = true;
     if ((type != STT_FUNC && type != STT_GNU_IFUNC) || symbol->st_shndx == SHN_UNDEF ||
         symbol->st_name >= strings->sh_size)
         return;
-    symbols->items[symbols->count++] = (struct mr_symbol){
-        .address = module->bias + symbol->st_value,
-        .size = symbol->st_size,
-        .name = (const char *)symbols->file + strings->sh_offset + symbol->st_name};
+    symbols->items[symbols->count++] =
+        (struct mr_symbol){.address = module->bias + symbol->st_value,
+                           .size = symbol->st_size,
+                           .name = name};
 }
 
 static int compare(const void *left, const void *right)

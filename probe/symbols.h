@@ -19,6 +19,7 @@
 #include "base/status.h"
 #include "probe/modules.h"
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -31,6 +32,7 @@ struct mr_symbol {
 struct mr_symbols {
     struct mr_symbol *items; /* functions, by address; several may share one */
     uint32_t count;
+    bool has_hooks; /* names __cyg_profile_func_enter, called or defined */
     const uint8_t *file;
     size_t file_size, item_bytes;
 };

@@ -1,0 +1,162 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * field                written by                  read by  access
+ * mr_hook_state.clock  who switches recording      stubs,   release store [P] of
+ *                                                  spans    probe/probe.c; relaxed loads
+ * mode                 who applies filters         both     sequentially consistent
+ *                                                  writers
+ * mr_hook_state        both of them, from clock    hooks    release store [P]; relaxed
+ *  .hook_clock         and mode                             load: depends on nothing but
+ *                                                           what it points to
+ * exceptions[]         who applies filters         hooks    relaxed bytes: a bit is seen a
+ *                                                           little earlier or later
+ * Invariant: what was stored to `hook_clock` last was computed from the last clock and
+ * mode: who stored an older value looks again and stores the newer one.
+ */
+#include "probe/hook_filter.h"
+
+#include "probe/hook.h"
+#include "probe/registry.h"
+
+#include <string.h>
+#include <sys/mman.h>
+
+#define MAP_BYTES (MR_SITE_LIMIT / 8)
+
+enum mode {
+    MODE_ALL,
+    MODE_NONE,
+    MODE_SOME,
+};
+
+static _Atomic uint32_t mode;
+
+static uint32_t wanted(void)
+{
+    uint32_t clock = mr_load_seq_cst(&mr_hook_state.clock);
+
+    if (clock == 0 || mr_load_seq_cst(&mode) == MODE_NONE)
+        return 0;
+    return mr_load_seq_cst(&mode) == MODE_SOME ? clock | MR_HOOK_FILTERED : clock;
+}
+
+static void update(void)
+{
+    uint32_t functions;
+
+    do {
+        functions = wanted();
+        mr_store_seq_cst(&mr_hook_state.hook_clock, functions); /* [P] */
+    } while (functions != wanted());
+}
+
+void mr_hook_set_clock(uint32_t clock)
+{
+    mr_store_seq_cst(&mr_hook_state.clock, clock); /* [P] */
+    update();
+}
+
+static void set_mode(enum mode next)
+{
+    mr_store_seq_cst(&mode, next);
+    update();
+}
+
+/* All bits 0, which also gives their pages back. */
+static enum mr_status clear_map(void)
+{
+    void *there = mr_hook_state.exceptions; /* once set, never another */
+    void *memory = mmap(
+        there, MAP_BYTES, PROT_READ | PROT_WRITE,
+        MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | (there ? MAP_FIXED : 0), -1, 0);
+
+    if (memory == MAP_FAILED)
+        return MR_ENOMEM;
+    mr_hook_state.exceptions = memory;
+    return MR_OK;
+}
+
+static void set_exception(uint32_t site, bool is_exception)
+{
+    _Atomic uint8_t *byte = &mr_hook_state.exceptions[site / 8];
+    uint8_t bit = (uint8_t)(1u << site % 8), there = mr_load_relaxed(byte);
+
+    if (((there & bit) != 0) != is_exception)
+        mr_store_relaxed(byte, there ^ bit);
+}
+
+struct work {
+    const struct mr_windows *windows;
+    struct mr_site_rule *rules;
+    uint32_t count;
+    struct mr_sites_result *result;
+};
+
+static void apply_to_function(const struct work *work, const struct mr_symbols *symbols,
+                              const struct mr_symbol *symbol)
+{
+    uint32_t site = mr_windows_site(work->windows, symbol->address);
+    bool is_default = work->rules[0].is_on, is_on = is_default;
+
+    if (site == 0)
+        return;
+    for (uint32_t i = 1; i < work->count; i++)
+        if (mr_site_rule_matches(&work->rules[i], symbols, symbol->address,
+                                 symbol->size)) {
+            is_on = work->rules[i].is_on;
+            work->result->hooked += i == work->count - 1;
+        }
+    set_exception(site, is_on != is_default);
+}
+
+static void apply_to_module(const struct work *work, const struct mr_module *module)
+{
+    struct mr_symbols symbols;
+
+    if (mr_symbols_open(&symbols, module) != MR_OK)
+        return;
+    for (uint32_t i = 0; i < symbols.count && symbols.has_hooks; i++)
+        if (i == 0 || symbols.items[i].address != symbols.items[i - 1].address)
+            apply_to_function(work, &symbols, &symbols.items[i]);
+    mr_symbols_close(&symbols);
+}
+
+static enum mr_status apply_to_modules(const struct work *work)
+{
+    struct mr_module_table *table =
+        mmap(NULL, sizeof(*table), PROT_READ | PROT_WRITE,
+             MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+
+    if ((void *)table == MAP_FAILED)
+        return MR_ENOMEM;
+    mr_modules_scan(table);
+    for (uint32_t i = 0; i < table->count; i++)
+        apply_to_module(work, &table->items[i]);
+    (void)munmap(table, sizeof(*table));
+    return MR_OK;
+}
+
+enum mr_status mr_hook_filter_apply(const struct mr_windows *windows,
+                                    struct mr_site_rule *rules, uint32_t count,
+                                    struct mr_sites_result *result)
+{
+    struct work work = {
+        .windows = windows, .rules = rules, .count = count, .result = result};
+    enum mr_status status = MR_OK;
+
+    if (count <= 1) {
+        set_mode(count == 0 || rules[0].is_on ? MODE_ALL : MODE_NONE);
+        return MR_OK;
+    }
+    if (!mr_hook_state.exceptions ||
+        mr_load_relaxed(&mr_hook_state.is_default_on) != rules[0].is_on) {
+        set_mode(MODE_NONE);
+        status = clear_map();
+    }
+    if (status != MR_OK)
+        return status;
+    mr_store_relaxed(&mr_hook_state.is_default_on, rules[0].is_on);
+    status = apply_to_modules(&work);
+    set_mode(MODE_SOME);
+    return status;
+}

@@ -1,0 +1,59 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * For test_filter.py: calls each function a known number of times, in batches, one for
+ * each line that comes on standard input; says when it is done with a batch.
+ */
+#include <millrace/probe.h>
+
+#include <stdio.h>
+
+#define KEEP __attribute__((noinline, noipa))
+
+KEEP static int tiny_add(int value)
+{
+    return value + 1;
+}
+
+/* Some hundred bytes of code. */
+KEEP static int large_mix(volatile int *values, int count)
+{
+    int sum = 0;
+
+    for (int i = 0; i < count; i++) {
+        values[0] = values[1] * 3 + values[2] * 5 + values[3] * 7;
+        values[1] = values[2] * 11 + values[3] * 13 + values[0] * 17;
+        values[2] = values[3] * 19 + values[0] * 23 + values[1] * 29;
+        values[3] = values[0] * 31 + values[1] * 37 + values[2] * 41;
+        sum += values[0] ^ values[1] ^ values[2] ^ values[3];
+    }
+    return sum;
+}
+
+KEEP static int tiny_sub(int value)
+{
+    return value - 1;
+}
+
+KEEP static int batch(void)
+{
+    volatile int values[4] = {1, 2, 3, 4};
+    int sum = 0;
+
+    for (int i = 0; i < 100; i++)
+        sum += tiny_add(i) + tiny_sub(i) + large_mix(values, 2);
+    return sum;
+}
+
+int main(void)
+{
+    char line[16];
+    int sum = 0;
+
+    while (fgets(line, sizeof(line), stdin)) {
+        sum += batch();
+        (void)mr_probe_flush(60000);
+        printf("done %d\n", sum);
+        fflush(stdout);
+    }
+    return 0;
+}
