@@ -43,6 +43,7 @@ static struct {
     uint64_t patched, foreign;  /* of modules that are gone */
     struct mr_site_rule *rules; /* in order; mapped, with room for one more */
     uint32_t rule_count;
+    bool is_as_started; /* the last rule is the environment's */
 } registry = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
 static void lock(void)
@@ -250,6 +251,7 @@ enum mr_status mr_sites_switch(const struct mr_site_filter *filter, bool is_on,
     else
         status = add_rule(filter, is_on, error);
     if (status == MR_OK) {
+        registry.is_as_started = false;
         status = apply_to_hooks(&counted, error);
         rule = &registry.rules[registry.rule_count - 1];
     }
@@ -299,7 +301,7 @@ static void add_first_rules(const struct mr_config *config, enum mr_sites_mode m
     filter.min_size = config->min_size;
     (void)add_rule(&all, false, NULL);
     if (mode == MR_SITES_ON)
-        (void)add_rule(&filter, true, NULL);
+        registry.is_as_started = add_rule(&filter, true, NULL) == MR_OK;
     (void)apply_to_hooks(&result, NULL);
 }
 
@@ -322,7 +324,7 @@ bool mr_sites_unmatched(uint32_t *at, char *glob, size_t capacity)
     const char *found = NULL;
 
     lock();
-    if (registry.rule_count > 0)
+    if (registry.is_as_started)
         found = mr_site_rule_unmatched(&registry.rules[registry.rule_count - 1], at);
     if (found)
         (void)snprintf(glob, capacity, "%s", found);
