@@ -145,7 +145,7 @@ static void *helper_main(void *argument)
         scan(probe);
         tend_recorder(probe, turn++);
         mr_futex_wait(&probe->stop_wanted, 0, SCAN_NS);
-        if (!is_warned && !probe->source.is_forked)
+        if (!is_warned && !probe->source.is_forked && mr_sites_are_as_started())
             warn_of_globs(probe);
         is_warned = true;
     }

@@ -319,12 +319,22 @@ void mr_sites_start(struct mr_probe *probe, enum mr_sites_mode mode)
     unlock();
 }
 
+bool mr_sites_are_as_started(void)
+{
+    bool are_as_started;
+
+    lock();
+    are_as_started = registry.is_as_started;
+    unlock();
+    return are_as_started;
+}
+
 bool mr_sites_unmatched(uint32_t *at, char *glob, size_t capacity)
 {
     const char *found = NULL;
 
     lock();
-    if (registry.is_as_started)
+    if (registry.rule_count > 0)
         found = mr_site_rule_unmatched(&registry.rules[registry.rule_count - 1], at);
     if (found)
         (void)snprintf(glob, capacity, "%s", found);

@@ -136,11 +136,12 @@ MR_HIDDEN void mr_sites_start(struct mr_probe *probe, enum mr_sites_mode mode);
 MR_HIDDEN void mr_sites_modules_changed(void);
 
 /*
- * The next glob of the environment that no function's name matches so far; *at begins
- * as 0. False: no more, or something was switched since. For the line that warns, once the
- * program's modules are there.
+ * The next glob of the last filter that no function's name matches so far; *at begins
+ * as 0. False: no more.
  */
 MR_HIDDEN bool mr_sites_unmatched(uint32_t *at, char *glob, size_t capacity);
+/* The last filter is that of the environment: nothing was switched since. */
+MR_HIDDEN bool mr_sites_are_as_started(void);
 
 /* fork(): no switch and no module is under way in the moment of the copy. */
 MR_HIDDEN void mr_sites_before_fork(void);

@@ -191,7 +191,8 @@ static enum mr_status change_some(struct mr_probe *probe, bool is_on,
     status = mr_sites_switch(filter, is_on, &result->sites, error);
     if (status == MR_OK)
         list_unmatched(result);
-    if (is_on && was_off && (status != MR_OK || result->sites.matched + result->sites.hooked == 0)) {
+    if (is_on && was_off &&
+        (status != MR_OK || result->sites.matched + result->sites.hooked == 0)) {
         (void)mr_sites_switch(&all, false, NULL, NULL);
         mr_probe_set_active(false);
     } else if (is_on) {
