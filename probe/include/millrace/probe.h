@@ -4,9 +4,11 @@
  * `pkg-config --libs millrace`.
  *
  * Nothing happens unless the environment names a receiver (MILLRACE_ENDPOINT), or lets
- * one be named later (MILLRACE_CONTROL=1 and `millrace attach`); then every span, and
- * every function compiled with `pkg-config --cflags millrace`, is recorded. All functions may be called from any thread and from signal handlers, unless
- * it says otherwise; none changes errno.
+ * one be named later (MILLRACE_CONTROL=1 and `millrace attach`), or asks for a flight
+ * recorder (MILLRACE_POLICY=overwrite, which has no receiver); then every span, and every
+ * function compiled with `pkg-config --cflags millrace`, is recorded. All functions may
+ * be called from any thread and from signal handlers, unless it says otherwise; none
+ * changes errno.
  *
  *     #include <millrace/probe.h>
  *
@@ -85,7 +87,8 @@ void mr_thread_name(const char *name);
 
 /*
  * Waits until all that was recorded before the call is in a receiver's custody. 0, or -1
- * after `timeout_ms` or when nothing was ever recorded. Not in signal handlers.
+ * after `timeout_ms`, when nothing was ever recorded, or when there is no receiver. Not in
+ * signal handlers.
  */
 int mr_probe_flush(uint32_t timeout_ms);
 

@@ -8,7 +8,7 @@
  * records pattern.h from its beginning. Prints "ready" when all threads record.
  *
  *     busy N         N threads that never end
- *     crash N        the same, and a null pointer is followed after a while
+ *     crash N        the same, and a store to a forbidden page after a while
  *     short N M      N threads one after the other, M calls each; then waits for a line
  *     live N M       N threads at once, M calls each; then all wait for a line
  *     fork N         N calls, then a child that makes N more calls; both wait to be killed
@@ -190,7 +190,7 @@ static long page_faults(void)
 {
     struct rusage usage;
 
-    (void)getrusage(RUSAGE_SELF, &usage);
+    (void)getrusage(RUSAGE_THREAD, &usage);
     return usage.ru_minflt;
 }
 
@@ -207,11 +207,12 @@ static void faults(void)
 
 static void crash(void)
 {
-    volatile int *nowhere = NULL;
+    volatile int *forbidden =
+        mmap(NULL, 4096, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 
     say_ready();
     (void)usleep(50000);
-    *nowhere = 1;
+    *forbidden = 1;
 }
 
 int main(int argc, char **argv)

@@ -59,7 +59,8 @@ def killed_in_the_middle(system):
 
 
 def crashed(system):
-    subject = Subject(system, "crash", THREADS)
+    own = {name: os.environ.get(name, "") + ":handle_segv=0" for name in ("ASAN_OPTIONS", "TSAN_OPTIONS")}
+    subject = Subject(system, "crash", THREADS, **own)
     subject.process.wait(60)
     check(subject.process.returncode == -signal.SIGSEGV, subject.process.returncode)
     file, = subject.files()
