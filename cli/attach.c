@@ -3,6 +3,7 @@
 
 #include "base/options.h"
 #include "cli/attach_client.h"
+#include "cli/attach_names.h"
 
 #include <jansson.h>
 
@@ -84,11 +85,27 @@ static void put_list(struct mr_attach_client *client, const char *key,
         mr_attach_put(&client->request, key, "%s", list->items[i]);
 }
 
+static enum mr_status flush(pid_t pid, struct mr_error *error)
+{
+    struct mr_attach_client *client = NULL;
+    enum mr_status status = mr_attach_open(pid, &client, error);
+
+    if (status != MR_OK)
+        return status;
+    mr_attach_request(client, "flush");
+    status = mr_attach_ask(client, -1, error);
+    mr_attach_close(client);
+    return status;
+}
+
 static enum mr_status ask(struct mr_attach_client *client,
                           const struct attach_options *options, struct mr_error *error)
 {
-    enum mr_status status;
+    bool is_switch = options->on || options->off;
+    enum mr_status status = MR_OK;
 
+    if (options->flush && !is_switch)
+        status = flush(client->pid, error);
     mr_attach_request(client, options->on ? "on" : options->off ? "off" : "status");
     put_list(client, "only", &options->only);
     put_list(client, "except", &options->except);
@@ -97,15 +114,11 @@ static enum mr_status ask(struct mr_attach_client *client,
                       (unsigned long long)options->min_size);
     if (*options->endpoint)
         mr_attach_put(&client->request, "endpoint", "%s", options->endpoint);
-    status = mr_attach_ask(client, -1, error);
-    if (status != MR_OK || !options->flush)
-        return status;
-    mr_attach_request(client, "flush");
-    status = mr_attach_ask(client, -1, error);
-    if (status != MR_OK)
-        return status;
-    mr_attach_request(client, "status");
-    return mr_attach_ask(client, -1, error);
+    if (status == MR_OK)
+        status = mr_attach_ask(client, -1, error);
+    if (status == MR_OK && options->flush && is_switch)
+        status = flush(client->pid, error);
+    return status;
 }
 
 /* Whole decimal numbers are shown as such in JSON. */
@@ -121,7 +134,7 @@ static json_t *value_of(const char *text)
 /* "lost 12 ring-full" is {"lost": {"ring-full": 12}}; other keys that may repeat, lists. */
 static void put_json(json_t *object, const struct mr_attach_field *field)
 {
-    static const char *const lists[] = {"endpoint", "refused"};
+    static const char *const lists[] = {"endpoint", "refused", "unmatched"};
     bool is_list = false;
     json_t *there = json_object_get(object, field->key);
 
@@ -186,21 +199,46 @@ static int print_text(const struct mr_attach_client *client)
     return fflush(stdout) == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
 }
 
+/* Globs that match no function: status 2, whatever else was done. */
+static int tell_unmatched(const struct mr_attach_client *client)
+{
+    const struct mr_attach_message *answer = &client->answer;
+    int exit_status = EXIT_SUCCESS;
+
+    for (uint32_t i = 0; i < answer->count; i++) {
+        const struct mr_attach_field *field = &answer->fields[i];
+        char names[256];
+        bool is_near;
+
+        if (strcmp(field->key, "unmatched") != 0)
+            continue;
+        exit_status = EXIT_USAGE;
+        is_near = mr_attach_nearest(client->pid, field->value, names, sizeof(names));
+        (void)fprintf(stderr, "%s: process %d has no patchable function '%s'%s%s%s\n",
+                      table.command, (int)client->pid, field->value,
+                      is_near ? " (near: " : "", is_near ? names : "",
+                      is_near ? ")" : "");
+    }
+    return exit_status;
+}
+
 static int attach(pid_t pid, const struct attach_options *options)
 {
     struct mr_error error = MR_ERROR_NONE;
     struct mr_attach_client *client = NULL;
     enum mr_status status = mr_attach_open(pid, &client, &error);
-    int exit_status;
+    int exit_status, unmatched = EXIT_SUCCESS;
 
     if (status == MR_OK)
         status = ask(client, options, &error);
-    if (status != MR_OK)
+    if (status != MR_OK) {
         exit_status = fail(status, &error);
-    else
+    } else {
         exit_status = options->json ? print_json(&client->answer) : print_text(client);
+        unmatched = tell_unmatched(client);
+    }
     mr_attach_close(client);
-    return exit_status;
+    return exit_status ? exit_status : unmatched;
 }
 
 int mr_attach_command(int argc, char **argv)

@@ -71,6 +71,19 @@ static bool enter_namespace(pid_t pid, const char *name)
     return is_in;
 }
 
+/* It waits for a limited time, also to be connected where many want to be. */
+static int new_socket(void)
+{
+    struct timeval wait = {.tv_sec = MR_ATTACH_WAIT_S};
+    int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+
+    if (fd >= 0) {
+        (void)setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &wait, sizeof(wait));
+        (void)setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &wait, sizeof(wait));
+    }
+    return fd;
+}
+
 /* Abstract names are those of a network namespace; its owner may be a user namespace. */
 static bool connect_abstract(const struct mr_attach_client *client, int *fd)
 {
@@ -86,7 +99,7 @@ static bool connect_abstract(const struct mr_attach_client *client, int *fd)
         if (!enter_namespace(client->pid, "net"))
             return false;
     }
-    *fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    *fd = new_socket();
     return *fd >= 0 &&
            connect(*fd, (const struct sockaddr *)&address,
                    (socklen_t)(offsetof(struct sockaddr_un, sun_path) + size)) == 0;
@@ -106,7 +119,7 @@ static bool connect_file(const struct mr_attach_client *client, int *fd)
     if (file < 0)
         return false;
     (void)snprintf(address.sun_path, sizeof(address.sun_path), "/proc/self/fd/%d", file);
-    *fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    *fd = new_socket();
     is_open = *fd >= 0 && connect(*fd, (const struct sockaddr *)&address,
                                   (socklen_t)sizeof(address)) == 0;
     failure = errno;
@@ -133,7 +146,6 @@ static enum mr_status check_peer(const struct mr_attach_client *client, int fd,
 static enum mr_status connect_to(const struct mr_attach_client *client, int *fd,
                                  struct mr_error *error)
 {
-    struct timeval wait = {.tv_sec = MR_ATTACH_WAIT_S};
     bool is_open;
 
     *fd = -1;
@@ -141,8 +153,6 @@ static enum mr_status connect_to(const struct mr_attach_client *client, int *fd,
                                         : connect_file(client, fd);
     if (!is_open)
         return cannot_reach(client, errno, error);
-    (void)setsockopt(*fd, SOL_SOCKET, SO_RCVTIMEO, &wait, sizeof(wait));
-    (void)setsockopt(*fd, SOL_SOCKET, SO_SNDTIMEO, &wait, sizeof(wait));
     return check_peer(client, *fd, error);
 }
 

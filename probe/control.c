@@ -25,9 +25,10 @@
 #include <sys/socket.h>
 
 #define CLIENTS_MAX 4
-#define CLIENT_NS (5 * MR_SECOND_NS)
+#define REQUEST_NS (2 * MR_SECOND_NS)
+#define ANSWER_NS (5 * MR_SECOND_NS)
 /* A listener that the program closed is noticed so late. */
-#define POLL_MS 1000
+#define POLL_MS 500
 #define PASSED_MAX 4
 #define OVERFLOW_UID 65534 /* what the kernel shows of users that a namespace lacks */
 
@@ -111,7 +112,7 @@ static void take_client(struct mr_control *control, struct client *client)
     client->passed = -1;
     client->is_answering = false;
     client->in_size = 0;
-    client->deadline_ns = mr_clock_monotonic_ns() + CLIENT_NS;
+    client->deadline_ns = mr_clock_monotonic_ns() + REQUEST_NS;
     (void)mr_own_fd_adopt(&client->own, fd);
 }
 
@@ -175,8 +176,8 @@ static enum mr_status perform(struct mr_probe *probe, struct client *client,
     if (status != MR_OK)
         return status;
     if ((request.fd >= 0) != kind->takes_fd)
-        return mr_error_set(error, MR_EUSAGE, "'%s' %s a descriptor", kind->name,
-                            kind->takes_fd ? "needs" : "takes no");
+        return mr_error_set(error, MR_EUSAGE, "'%s' %s descriptor", kind->name,
+                            kind->takes_fd ? "needs a" : "takes no");
     return kind->handler(probe, &request, answer, error);
 }
 
@@ -193,7 +194,7 @@ static void answer(struct mr_probe *probe, struct client *client)
     client->out_size = mr_attach_end_cut(&writer);
     client->out_at = 0;
     client->is_answering = true;
-    client->deadline_ns = mr_clock_monotonic_ns() + CLIENT_NS;
+    client->deadline_ns = mr_clock_monotonic_ns() + ANSWER_NS;
     close_passed(client);
 }
 

@@ -18,7 +18,7 @@
  * processes of the user left in the folder.
  *
  * Bounds: 4 connections at a time (more wait in the listener's queue), one request each,
- * 5 s for a client to say it and 5 s to take the answer, sizes as in net/attach.h.
+ * 2 s for a client to say it and 5 s to take the answer, sizes as in net/attach.h.
  */
 #ifndef MR_PROBE_CONTROL_H
 #define MR_PROBE_CONTROL_H
