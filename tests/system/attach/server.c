@@ -8,8 +8,12 @@
  * and go, each of which serves ten requests. children N: forks N children that do
  * nothing. forks: forks without end, each child serves one request. locked: as threads,
  * after forbidding itself new executable memory, where the system can. jail: as threads,
- * after making every system call that makes or changes executable memory fail.
+ * after making every system call that makes or changes executable memory fail. self:
+ * serves ten requests, ten while it has switched itself off, and ten on a new thread
+ * after it is on again.
  */
+#include <millrace/probe.h>
+
 #include <errno.h>
 #include <linux/audit.h>
 #include <linux/filter.h>
@@ -159,6 +163,33 @@ PLAIN static void forks(void)
     }
 }
 
+PLAIN static void check_switch(int is_on, const struct mr_probe_filter *filter, int wanted)
+{
+    int saved = errno = 4711;
+
+    if (mr_probe_switch(is_on, filter) != wanted || errno != saved) {
+        (void)printf("mr_probe_switch(%d) is not %d\n", is_on, wanted);
+        exit(1);
+    }
+}
+
+PLAIN static void switch_itself(void)
+{
+    const char *const bad[] = {"", NULL};
+    struct mr_probe_filter filter = {.only = bad};
+    pthread_t thread;
+
+    (void)serve_ten(NULL);
+    check_switch(0, NULL, 0);
+    (void)serve_ten(NULL);
+    check_switch(0, NULL, 0);
+    check_switch(1, &filter, -1);
+    check_switch(1, NULL, 0);
+    if (pthread_create(&thread, NULL, serve_ten, NULL) != 0)
+        abort();
+    (void)pthread_join(thread, NULL);
+}
+
 #ifndef PR_SET_MDWE
 #define PR_SET_MDWE 65
 #define PR_MDWE_REFUSE_EXEC_GAIN 1
@@ -216,7 +247,9 @@ PLAIN int main(int argc, char **argv)
     }
     (void)printf("ready\n");
     (void)fflush(stdout);
-    if (strcmp(mode, "forks") == 0)
+    if (strcmp(mode, "self") == 0)
+        switch_itself();
+    else if (strcmp(mode, "forks") == 0)
         forks();
     else
         threads();

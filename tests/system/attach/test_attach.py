@@ -132,6 +132,19 @@ def test_chosen_functions_are_switched_without_a_false_shape(chain):
     return None
 
 
+def test_a_program_switches_itself(chain):
+    for name in ["hooks"] + (["patchable"] if common.HAS_SITES else []):
+        master, worker = chain_of(chain)
+        run = chain.run([chain.folder / name, "self"], endpoint=worker.endpoint, MILLRACE_APP="self")
+        check(run.returncode == 0 and run.stderr == "", f"{name}: {run.returncode} {run.stdout}{run.stderr}")
+        chain.stop(worker)
+        found = check_account(master, "self")
+        # The first ten are inside serve_ten on the main thread, which is no start function: its call tree is one.
+        expected = {WHOLE: 10, ("serve_ten", (WHOLE,)): 1}
+        check(dict(found) == expected, f"{name}: {trees.to_lines(found)}")
+        chain.stop(master)
+
+
 def test_a_program_that_starts_off(chain):
     master, worker = chain_of(chain)
     with Program(chain.folder / "hooks", MILLRACE_ENDPOINT=worker.endpoint, MILLRACE_START="off") as server:
