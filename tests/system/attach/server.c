@@ -163,7 +163,8 @@ PLAIN static void forks(void)
     }
 }
 
-PLAIN static void check_switch(int is_on, const struct mr_probe_filter *filter, int wanted)
+PLAIN static void check_switch(int is_on, const struct mr_probe_filter *filter,
+                               int wanted)
 {
     int saved = errno = 4711;
 

@@ -29,7 +29,8 @@ def threads_of(pid):
 
 def chain_of(chain):
     master = chain.master(store=chain.folder / f"store-{chain.count}")
-    return master, chain.worker(master.endpoint)
+    # Named, because a sanitizer starts the threads itself, and the probe does not see their start functions.
+    return master, chain.worker(master.endpoint, "--outer", "serve_ten,serve_for_ever")
 
 
 def check_account(master, app):
@@ -95,7 +96,6 @@ def test_hooks_are_switched_without_a_false_shape(chain):
         check(server.end() == "", "stderr is not empty")
     chain.stop(worker)
     found = check_account(master, "hooks")
-    # serve_ten is the start function of its threads, an outer frame.
     check_shapes(found, {WHOLE}, {WHOLE})
     chain.stop(master)
 
@@ -139,9 +139,7 @@ def test_a_program_switches_itself(chain):
         check(run.returncode == 0 and run.stderr == "", f"{name}: {run.returncode} {run.stdout}{run.stderr}")
         chain.stop(worker)
         found = check_account(master, "self")
-        # The first ten are inside serve_ten on the main thread, which is no start function: its call tree is one.
-        expected = {WHOLE: 10, ("serve_ten", (WHOLE,)): 1}
-        check(dict(found) == expected, f"{name}: {trees.to_lines(found)}")
+        check(dict(found) == {WHOLE: 20}, f"{name}: {trees.to_lines(found)}")
         chain.stop(master)
 
 
