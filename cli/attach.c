@@ -214,10 +214,10 @@ static int tell_unmatched(const struct mr_attach_client *client)
             continue;
         exit_status = EXIT_USAGE;
         is_near = mr_attach_nearest(client->pid, field->value, names, sizeof(names));
-        (void)fprintf(stderr, "%s: process %d has no patchable function '%s'%s%s%s\n",
-                      table.command, (int)client->pid, field->value,
-                      is_near ? " (near: " : "", is_near ? names : "",
-                      is_near ? ")" : "");
+        (void)fprintf(
+            stderr, "%s: process %d has no function '%s' that can be switched%s%s%s\n",
+            table.command, (int)client->pid, field->value, is_near ? " (near: " : "",
+            is_near ? names : "", is_near ? ")" : "");
     }
     return exit_status;
 }

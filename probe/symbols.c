@@ -72,7 +72,9 @@ static void add(struct mr_symbols *symbols, const struct mr_module *module,
     unsigned type = symbol->st_info & 0xfu;
     const char *name = (const char *)symbols->file + strings->sh_offset + symbol->st_name;
 
-    if (symbol->st_name < strings->sh_size && strcmp(name, HOOK) == 0)
+    /* libc and our library define it and call none; a static program defines what it calls. */
+    if (symbol->st_name < strings->sh_size && strcmp(name, HOOK) == 0 &&
+        (symbol->st_shndx == SHN_UNDEF || module->is_executable))
         symbols->has_hooks = true;
     if ((type != STT_FUNC && type != STT_GNU_IFUNC) || symbol->st_shndx == SHN_UNDEF ||
         symbol->st_name >= strings->sh_size)

@@ -32,7 +32,7 @@ struct mr_symbol {
 struct mr_symbols {
     struct mr_symbol *items; /* functions, by address; several may share one */
     uint32_t count;
-    bool has_hooks; /* names __cyg_profile_func_enter, called or defined */
+    bool has_hooks; /* calls __cyg_profile_func_enter */
     const uint8_t *file;
     size_t file_size, item_bytes;
 };
