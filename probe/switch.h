@@ -11,9 +11,8 @@
  * helper; before it there is no ring. Off leaves them running: the source stays known to
  * its receiver, and on costs nothing anew.
  *
- * A choice is made among patchable functions (probe/sites.h). Functions with hooks of
- * -finstrument-functions cannot be told apart and are switched by switches without a
- * choice only; spans record while anything does.
+ * A choice is made among patchable functions and those with hooks (probe/sites.h); spans
+ * record while anything does.
  *
  * Every switch is cut into the streams (probe/cuts.h). mr_switch(): any thread of the
  * process but the writer, not in hooks or signal handlers; one at a time, the others
