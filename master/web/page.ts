@@ -27,8 +27,13 @@ interface Func {
     site: string; name: string; module: string | null; file: string | null; line: Num;
     calls: number; failed: number; incomplete: number; outer: boolean;
     self_ns: Num; total_ns: Num; self_max_ns: Num;
+    counters?: { [name: string]: Counted };
 }
-interface Functions { total: number; calls: number; self_ns: number; functions: Func[]; }
+/* What a function's calls gained of a counter; null where none was counted. */
+interface Counted { calls: number; backward: number; self: Num; total: Num; }
+interface Absence { app: string | null; version: string | null; host: string | null; reason: string; }
+interface Counter { name: string; unit: string | null; counted: boolean; absent: Absence[]; }
+interface Functions { total: number; calls: number; self_ns: number; functions: Func[]; counters?: Counter[]; }
 interface Balance {
     streams: number; streams_balanced: number; written: number; reduced: number; held: number;
     lost: number; lost_by_reason: { [reason: string]: number }; balanced: boolean;
@@ -184,21 +189,34 @@ class Table<Row> {
                 private readonly empty: string, sorted: number) {
         this.sorted = sorted;
         const head = make("thead"), line = make("tr");
-        columns.forEach((column, index) => line.append(this.head(column, index)));
+        columns.forEach(column => line.append(this.head(column)));
         head.append(line);
         this.body = make("tbody");
         this.table.append(make("caption", "", caption), head, this.body);
         this.mark();
     }
 
-    private head(column: Column<Row>, index: number): HTMLTableCellElement {
+    /* A column that turned out to be needed, before the one at `index`. */
+    insert(index: number, column: Column<Row>): void {
+        const line = this.heads[0].parentElement as HTMLTableRowElement;
+        const shown = this.columns[this.sorted];
+        line.insertBefore(this.head(column), this.heads[index]);
+        this.heads.splice(index, 0, this.heads.pop() as HTMLTableCellElement);
+        this.columns.splice(index, 0, column);
+        this.sorted = this.columns.indexOf(shown);
+        this.rows.forEach(row => row.insertBefore(make("td"), row.cells[index]));
+        this.body.querySelector(".empty")?.remove(); /* it is as wide as the table was */
+        this.mark();
+    }
+
+    private head(column: Column<Row>): HTMLTableCellElement {
         const cell = make("th", column.name ? "name" : "");
         cell.scope = "col";
         cell.title = column.hint;
         if (column.sort) {
             const button = make("button", "", column.title);
             button.type = "button";
-            button.addEventListener("click", () => this.sortBy(index));
+            button.addEventListener("click", () => this.sortBy(this.columns.indexOf(column)));
             cell.append(button);
         } else {
             cell.classList.add("plain");
@@ -433,6 +451,46 @@ const ledgerColumns: Column<Source>[] = [
          row.ledger.balanced ? "good" : "")},
 ];
 
+/* Counters on spans: a column each, once there are any; behind the time per call. */
+
+const COUNTER_COLUMNS_MAX = 6;
+const COUNTERS_AT = 5;
+const counters = new Map<string, Counter>();
+
+function absence(counter: Counter): string {
+    return counter.absent.map(absent => (counter.counted ? "partly absent in " : "absent in ") +
+        [absent.app, absent.host].filter(Boolean).join(" on ") + ": " + absent.reason).join("\n");
+}
+
+function gained(cell: HTMLTableCellElement, row: Func, name: string): void {
+    const counter = counters.get(name), found = row.counters ? row.counters[name] : undefined;
+    if (!counter || !counter.counted)
+        plain(cell, "absent", "none");
+    else if (!found || found.self === null)
+        plain(cell, DASH, "none");
+    else if (counter.unit === "ns")
+        plain(cell, time(found.self), found.self === 0 ? "zero" : "");
+    else
+        amount(cell, found.self);
+    const backward = found && found.backward ? count(found.backward) + " calls in which it ran backwards" : "";
+    cell.title = [counter ? absence(counter) : "", backward].filter(Boolean).join("\n");
+}
+
+function showCounters(list: Counter[]): void {
+    for (const counter of list) {
+        const isNew = !counters.has(counter.name);
+        counters.set(counter.name, counter);
+        if (isNew && counters.size <= COUNTER_COLUMNS_MAX)
+            functionTable.insert(COUNTERS_AT + counters.size - 1, {
+                title: counter.name, hint: "what the function itself gained of the counter " + counter.name,
+                sort: row => row.counters && row.counters[counter.name] ? number(row.counters[counter.name].self) : -1,
+                fill: (cell, row) => gained(cell, row, counter.name)});
+    }
+    const absent = list.filter(counter => counter.absent.length > 0)
+        .map(counter => counter.name + " " + absence(counter).split("\n")[0]);
+    setText(byId("functions-counters"), absent.join("; "));
+}
+
 const entryTable = new Table<Entry>(byId("entries"), "Entry points", entryColumns, row => row.id,
     "No trace has ended yet. Point a worker at this master: millrace worker --forward ADDRESS.", 3);
 const openTable = new Table<Open>(byId("open"), "Open now", openColumns, row => row.entry,
@@ -546,6 +604,7 @@ function show(entries: Entries, functions: Functions, ledger: Ledger, opens: Ope
     entryTable.show(entries.entries);
     note("open-note", opens.open.length, opens.total, "traces that have not ended, and what the oldest is doing");
     openTable.show(opens.open);
+    showCounters(functions.counters || []);
     functionTable.show(functions.functions);
     ledgerTable.show(ledger.sources);
 }
