@@ -30,8 +30,20 @@ struct race {
     bool is_late; /* the reader begins when something was lost */
     struct mr_drain_frame frame;
     uint8_t out[FRAME_SIZE];
-    uint64_t events, lost, losses, last_chunks;
+    uint64_t events, lost, losses, last_chunks, counted;
 };
+
+/* Every fifth event has the values of counters: the first is its number. */
+static void put(struct mr_thread *thread, uint64_t bits, uint64_t number)
+{
+    const uint64_t values[] = {number, UINT64_MAX, 0, 1};
+
+    if (number % 5)
+        mr_ring_event(thread, bits);
+    else
+        mr_ring_event_counted(thread, bits, mr_clock_ticks(), values,
+                              1 + (uint32_t)(number % 4));
+}
 
 /* One life of a ring: taken, written, given back. False if there was no ring. */
 static bool live(struct race *race, struct mr_test_random *random, uint64_t count)
@@ -48,7 +60,7 @@ static bool live(struct race *race, struct mr_test_random *random, uint64_t coun
     for (uint64_t i = 0; i < count; i++) {
         uint32_t site = SITE + (uint32_t)(i % SITE_COUNT);
 
-        mr_ring_event(&thread, i & 1 ? mr_event_exit(site) : mr_event_enter(site));
+        put(&thread, i & 1 ? mr_event_exit(site) : mr_event_enter(site), i);
         if (mr_test_random_below(random, 5000) == 0)
             (void)usleep((useconds_t)mr_test_random_below(random, 50));
         if (mr_test_random_below(random, 500) == 0)
@@ -95,6 +107,10 @@ static void check_record(struct race *race, const struct mr_record *record,
         *number += record->payload[0] & 0xffffffff;
         race->lost += record->payload[0] & 0xffffffff;
         race->losses++;
+    } else if (record->kind == MR_RECORD_COUNTER) {
+        assert_true(record->payload[0] == *number - 1);
+        assert_int_equal(record->words, 1 + (*number - 1) % 4);
+        race->counted++;
     } else {
         assert_int_equal(record->kind, MR_RECORD_SYNC);
     }

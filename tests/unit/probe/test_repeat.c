@@ -205,6 +205,27 @@ static void losses_are_told_as_far_as_they_were_acknowledged(void **state)
     rig_free(rig);
 }
 
+static void counters_come_with_why_they_are_absent(void **state)
+{
+    struct rig *rig = rig_new();
+    struct mr_counters *counters = &rig->probe->counters;
+
+    (void)state;
+    counters->count = 2;
+    counters->present = 1;
+    (void)strcpy(counters->items[0].event.name, "a");
+    (void)strcpy(counters->items[1].event.name, "b");
+    (void)strcpy(counters->items[1].absent, "no");
+    counters->items[0].event.unit = counters->items[1].event.unit = "1";
+    repeat(rig, MR_SENDER_ANNOUNCE_SIZE);
+    assert_int_equal(rig->items[MR_DICT_COUNTER], 2);
+    rig->items[MR_DICT_COUNTER] = 0;
+    mr_store_relaxed(&counters->refused, 24); /* EMFILE, on some thread */
+    repeat(rig, MR_SENDER_ANNOUNCE_SIZE);
+    assert_int_equal(rig->items[MR_DICT_COUNTER], 3);
+    rig_free(rig);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -212,6 +233,7 @@ int main(void)
         cmocka_unit_test(what_is_gone_is_told_while_a_held_frame_may_need_it),
         cmocka_unit_test(ended_streams_are_told_while_their_last_frame_is_held),
         cmocka_unit_test(losses_are_told_as_far_as_they_were_acknowledged),
+        cmocka_unit_test(counters_come_with_why_they_are_absent),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
