@@ -69,17 +69,18 @@ static enum mr_status put_globs(const struct cheap *cheap, struct mr_buffer *out
 
 static enum mr_status put_ways(const struct cheap *cheap, struct mr_buffer *out)
 {
-    enum mr_status status =
-        mr_buffer_append_text(out, "Leave them out with MILLRACE_EXCEPT='");
+    enum mr_status status = mr_buffer_append_text(
+        out, "Leave them out: built with patchable sites, by MILLRACE_EXCEPT='");
 
     if (status == MR_OK)
         status = put_globs(cheap, out);
     if (status == MR_OK)
         status = mr_buffer_append_text(
-            out, "'. To save their hooks too, build them without:\n"
-                 "__attribute__((no_instrument_function)) before each; gcc's "
-                 "-finstrument-functions-exclude-file-list=PART_OF_PATH,...;\n"
-                 "clang's -finstrument-functions-after-inlining.\n\n");
+            out,
+            "';\nbuilt with -finstrument-functions, by "
+            "__attribute__((no_instrument_function)) "
+            "before each, gcc's\n-finstrument-functions-exclude-file-list="
+            "PART_OF_PATH,... or clang's -finstrument-functions-after-inlining.\n\n");
     return status;
 }
 

@@ -34,7 +34,14 @@ static_assert(offsetof(struct mr_thread, limit) == MR_STUB_THREAD_LIMIT, "stub.h
 static_assert(offsetof(struct mr_thread, mask) == MR_STUB_THREAD_MASK, "stub.h");
 static_assert(offsetof(struct mr_thread, lap_shift) == MR_STUB_THREAD_LAP_SHIFT,
               "stub.h");
+static_assert(offsetof(struct mr_thread, tick.number) == MR_STUB_THREAD_TICK_NUMBER,
+              "stub.h");
+static_assert(offsetof(struct mr_thread, tick.until) == MR_STUB_THREAD_TICK_UNTIL,
+              "stub.h");
+static_assert(offsetof(struct mr_thread, tick.ticks) == MR_STUB_THREAD_TICK_TICKS,
+              "stub.h");
 static_assert(offsetof(struct mr_hook_state, clock) == 0, "stub_x86_64.S");
+static_assert(offsetof(struct mr_tick, number) == 0, "stub_x86_64.S");
 
 MR_HIDDEN uint32_t mr_stub_has_xsave;
 
@@ -51,11 +58,14 @@ static bool has_xsave(void)
 static uint64_t common_stub(void)
 {
 #if defined(__x86_64__)
+    bool is_counted = mr_hook_state.counted & MR_COUNTED_FUNCTIONS;
+
     mr_stub_has_xsave = has_xsave();
-    return mr_probe->clock.mode == MR_CLOCK_MODE_COUNTER &&
-                   !(mr_hook_state.counted & MR_COUNTED_FUNCTIONS)
-               ? (uint64_t)(uintptr_t)mr_site_stub
-               : (uint64_t)(uintptr_t)mr_site_stub_general;
+    if (!is_counted && mr_probe->clock.mode == MR_CLOCK_MODE_COUNTER)
+        return (uintptr_t)mr_site_stub;
+    if (!is_counted && mr_probe->clock.mode == MR_CLOCK_MODE_HYBRID)
+        return (uintptr_t)mr_site_stub_hybrid;
+    return (uintptr_t)mr_site_stub_general;
 #else
     return 0;
 #endif

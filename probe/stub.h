@@ -31,6 +31,9 @@
 #define MR_STUB_THREAD_LIMIT 24
 #define MR_STUB_THREAD_MASK 32
 #define MR_STUB_THREAD_LAP_SHIFT 40
+#define MR_STUB_THREAD_TICK_NUMBER 104
+#define MR_STUB_THREAD_TICK_UNTIL 112
+#define MR_STUB_THREAD_TICK_TICKS 120
 
 /*
  * Room for all that xsave stores of x87, SSE, AVX and AVX-512 in its standard form: the
@@ -74,11 +77,13 @@ uint64_t mr_stub_exit(const struct mr_stub_area *area, uint32_t function);
  * the address to return to. It is the fast path of mr_ring_event() in assembler: keep the
  * two alike. Changes no register but the flags, and no floating-point or SIMD state.
  *
- * Another clock: mr_site_stub_general calls mr_site_event() for each event, which is
- * what hooks do, as the compiler made it. A faster one needs a stub of its own here and
- * a line in common_stub() of stub.c.
+ * mr_site_stub_hybrid is mr_ring_event_hybrid() in the same way; what reads the counter
+ * goes through C. Another clock: mr_site_stub_general calls mr_site_event() for each
+ * event, which is what hooks do, as the compiler made it. A faster one needs a stub of
+ * its own here and a line in common_stub() of stub.c.
  */
 MR_HIDDEN void mr_site_stub(void);
+MR_HIDDEN void mr_site_stub_hybrid(void);
 MR_HIDDEN void mr_site_stub_general(void);
 
 /* What the stubs call: built without floating-point and SIMD instructions. */

@@ -59,6 +59,7 @@ mr_site_stub:
     cmpq %fs:MR_STUB_THREAD_PERIOD(%rcx), %rsi
     jne .Lslow
 
+.Lput: /* %rax: ticks, its low half alone; %rdx: index; %rcx: the thread */
     /* The slot: words + (index & mask). */
     movq %fs:MR_STUB_THREAD_MASK(%rcx), %rsi
     andq %rdx, %rsi
@@ -194,7 +195,61 @@ mr_site_stub_without_ring:
     .cfi_endproc
     .size mr_site_stub_without_ring, . - mr_site_stub_without_ring
 
-/* For clocks that the stub above does not know: every event through C. */
+/* Clock hybrid: mostly the time of the last read (probe/tick.h). */
+    .p2align 6
+    .globl mr_site_stub_hybrid
+    .hidden mr_site_stub_hybrid
+    .type mr_site_stub_hybrid, @function
+mr_site_stub_hybrid:
+    .cfi_startproc
+    .cfi_def_cfa_offset 16
+    endbr64
+    cmpl $0, mr_hook_state(%rip)
+    je .Lreturn_hybrid
+    .cfi_remember_state
+    pushq %rax
+    .cfi_adjust_cfa_offset 8
+    .cfi_rel_offset %rax, 0
+    pushq %rcx
+    .cfi_adjust_cfa_offset 8
+    .cfi_rel_offset %rcx, 0
+    pushq %rdx
+    .cfi_adjust_cfa_offset 8
+    .cfi_rel_offset %rdx, 0
+    pushq %rsi
+    .cfi_adjust_cfa_offset 8
+    .cfi_rel_offset %rsi, 0
+    movq mr_thread_self@GOTTPOFF(%rip), %rcx
+    cmpq $0, %fs:MR_STUB_THREAD_WORDS(%rcx)
+    je .Lwithout_ring
+    movq mr_tick(%rip), %rdx /* the number */
+    cmpq %fs:MR_STUB_THREAD_TICK_NUMBER(%rcx), %rdx
+    jne .Lthrough_c
+    movq %fs:MR_STUB_THREAD_CURSOR(%rcx), %rdx
+    cmpq %fs:MR_STUB_THREAD_TICK_UNTIL(%rcx), %rdx
+    jae .Lthrough_c
+    movq %fs:MR_STUB_THREAD_TICK_TICKS(%rcx), %rax
+    movq %rax, %rsi
+    shrq $31, %rsi /* the period */
+    cmpq %fs:MR_STUB_THREAD_PERIOD(%rcx), %rsi
+    jne .Lthrough_c
+    movl %eax, %eax
+    movl $1, %edx
+    xaddq %rdx, %fs:MR_STUB_THREAD_CURSOR(%rcx)
+    cmpq %fs:MR_STUB_THREAD_LIMIT(%rcx), %rdx
+    jae .Lslow
+    cmpq %fs:MR_STUB_THREAD_PERIOD(%rcx), %rsi
+    je .Lput
+    jmp .Lslow
+.Lreturn_hybrid:
+    .cfi_restore_state
+    addq $8, %rsp
+    .cfi_adjust_cfa_offset -8
+    ret
+    .cfi_endproc
+    .size mr_site_stub_hybrid, . - mr_site_stub_hybrid
+
+/* For clocks that the stubs above do not know: every event through C. */
     .p2align 6
     .globl mr_site_stub_general
     .hidden mr_site_stub_general
@@ -221,6 +276,7 @@ mr_site_stub_general:
     movq mr_thread_self@GOTTPOFF(%rip), %rcx
     cmpq $0, %fs:MR_STUB_THREAD_WORDS(%rcx)
     je .Lwithout_ring
+.Lthrough_c: /* words is not 0 */
     save_rest
     andq $-16, %rsp
     call mr_site_event
