@@ -157,6 +157,7 @@ static enum mr_status start_recorder(struct mr_probe *probe, struct mr_error *er
     probe->stripes = recorder->header->stripes;
     probe->pool.recorder = recorder;
     probe->pool.shared.epoch = &recorder->header->epoch;
+    probe->pool.shared.is_original = recorder->is_original;
     mr_store_relaxed(&probe->pool.shared.pid, probe->source.pid);
     return MR_OK;
 }

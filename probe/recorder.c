@@ -203,6 +203,21 @@ static enum mr_status open_anywhere(struct mr_recorder *recorder,
                         text);
 }
 
+/* A page that is wiped where the process is copied. */
+static _Atomic uint32_t *map_mark(void)
+{
+    _Atomic uint32_t *mark = mmap(NULL, PAGE_BYTES, PROT_READ | PROT_WRITE,
+                                  MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+
+    if (mark == MAP_FAILED)
+        return NULL;
+    mr_store_relaxed(mark, 1);
+    if (madvise((void *)(uintptr_t)mark, PAGE_BYTES, MADV_WIPEONFORK) == 0)
+        return mark;
+    (void)munmap((void *)(uintptr_t)mark, PAGE_BYTES);
+    return NULL;
+}
+
 enum mr_status mr_recorder_open(struct mr_recorder *recorder,
                                 const struct mr_config *config,
                                 const struct mr_source *source, const char *exe,
@@ -215,9 +230,11 @@ enum mr_status mr_recorder_open(struct mr_recorder *recorder,
     memset(recorder, 0, sizeof(*recorder));
     lay_out(&layout, config->memory_bytes);
     status = open_anywhere(recorder, config, &layout, source, error);
-    if (status == MR_OK)
-        fill_header(recorder->header, &layout, config, source, exe);
-    return status;
+    if (status != MR_OK)
+        return status;
+    recorder->is_original = map_mark();
+    fill_header(recorder->header, &layout, config, source, exe);
+    return MR_OK;
 }
 
 void mr_recorder_warn(struct mr_recorder *recorder, const char *clock_warning)
@@ -232,6 +249,8 @@ void mr_recorder_abandon(struct mr_recorder *recorder)
         return;
     if (mr_own_fd_is_there(&recorder->fd))
         (void)close(recorder->fd.fd);
+    if (recorder->is_original)
+        (void)munmap((void *)(uintptr_t)recorder->is_original, PAGE_BYTES);
     (void)munmap(recorder->header, recorder->size);
     recorder->header = NULL;
 }

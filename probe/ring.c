@@ -288,15 +288,19 @@ static void write_or_drop(struct mr_thread *thread, const struct mr_event *event
 
 /*
  * A copy of the process that was made past fork()'s handlers shares the words with its
- * parent under policy overwrite: it leaves them here, at the end of what was granted.
+ * parent under policy overwrite: it leaves them here, at the end of what was granted. A
+ * child of vfork() is none: it runs in the memory of its parent, as the parent's thread.
  */
 static bool leave_copied(struct mr_thread *thread)
 {
-    if ((uint32_t)syscall(SYS_getpid) == mr_load_relaxed(&thread->ring->shared->pid))
+    const struct mr_ring_shared *shared = thread->ring->shared;
+
+    /* Relaxed: it was written before this process was. */
+    if (!shared->is_original || mr_load_relaxed(shared->is_original))
         return false;
     thread->words = NULL;
     thread->ring = NULL;
-    thread->flags |= MR_THREAD_CLOSED;
+    thread->flags |= MR_THREAD_OWN; /* nothing of it is counted: the counts are shared */
     return true;
 }
 

@@ -12,6 +12,8 @@
  *     short N M      N threads one after the other, M calls each; then waits for a line
  *     live N M       N threads at once, M calls each; then all wait for a line
  *     fork N         N calls, then a child that makes N more calls; both wait to be killed
+ *     copy N         N calls; a copy by _Fork() and a vfork() child make N more each, then
+ *                    the parent N more; waits to be killed
  *     exec N         N calls, then becomes `sleep 1000`
  *     end N          N calls, and the normal end
  *     faults         prints the page faults of a ring's worth of calls after the first
@@ -28,6 +30,7 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
+#include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -186,6 +189,34 @@ static void fork_one(uint64_t count)
         (void)pause();
 }
 
+/* Both past fork()'s handlers: one has memory of its own, the other its parent's. */
+static void copy_one(uint64_t count)
+{
+    uint64_t kept;
+    pid_t child;
+
+    calls(&all[0], count);
+    kept = all[0].done;
+    child = _Fork();
+    if (child == 0) {
+        calls(&all[1], count);
+        _exit(0);
+    }
+    (void)waitpid(child, NULL, 0);
+    child = vfork();
+    if (child == 0) {
+        calls(&all[0], count); /* as this thread */
+        _exit(0);
+    }
+    (void)waitpid(child, NULL, 0);
+    if (all[0].done != kept + count)
+        die("vfork");
+    calls(&all[0], count);
+    say_ready();
+    for (;;)
+        (void)pause();
+}
+
 static long page_faults(void)
 {
     struct rusage usage;
@@ -235,6 +266,8 @@ int main(int argc, char **argv)
         live_ones(n, m);
     else if (strcmp(mode, "fork") == 0)
         fork_one(n);
+    else if (strcmp(mode, "copy") == 0)
+        copy_one(n);
     else if (strcmp(mode, "faults") == 0)
         faults();
     else if (strcmp(mode, "exec") == 0 || strcmp(mode, "end") == 0)

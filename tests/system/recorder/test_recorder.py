@@ -125,6 +125,15 @@ def forked_and_exec(system):
     subject.kill()
 
 
+def copied_past_the_handlers(system):
+    """A raw copy leaves its parent's ring at its next segment, less than an eighth of it later; vfork() is its parent."""
+    subject = Subject(system, "copy", 100000, name="copied")
+    file, = subject.files()
+    subject.kill()
+    (stream,), sums = read(file)
+    check(stream["events"] == 600000 and stream["torn"] == 0 and sums["budget"] == 0, (stream, sums))
+
+
 def normal_end_leaves_nothing(system):
     subject = Subject(system, "end", 5000, name="ended", ready=False)
     check(subject.process.wait(60) == 0, subject.process.stderr.read())
@@ -231,7 +240,7 @@ def full_disks(system):
     return None
 
 
-CASES = [killed_in_the_middle, crashed, busy_is_dumped, sent_to_a_chain, forked_and_exec, normal_end_leaves_nothing,
+CASES = [killed_in_the_middle, crashed, busy_is_dumped, sent_to_a_chain, forked_and_exec, copied_past_the_handlers, normal_end_leaves_nothing,
          old_ones_are_removed, mistakes, other_users_process, no_place, full_disks]
 
 
