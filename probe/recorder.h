@@ -35,10 +35,10 @@ struct mr_source;
 struct mr_recorder {
     struct mr_recorder_header *header; /* NULL: none */
     uint64_t size;
-    _Atomic uint32_t is_full;  /* no more rings: the file system has no room */
-    _Atomic uint32_t is_named; /* the file has its last name */
+    _Atomic uint32_t is_full;      /* no more rings: the file system has no room */
+    _Atomic uint32_t is_named;     /* the file has its last name */
     _Atomic uint32_t *is_original; /* 1; in a copy of the process, 0. NULL: not known */
-    struct mr_own_fd fd;       /* only where the kernel needs it to reserve pages */
+    struct mr_own_fd fd;           /* only where the kernel needs it to reserve pages */
     char path[MR_RECORDER_PATH_SIZE];
 };
 

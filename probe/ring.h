@@ -70,7 +70,8 @@ struct mr_ring_shared {
     _Atomic uint32_t stalled;  /* taken + 1 when a wait for a ring timed out, or 0 */
     _Atomic uint64_t closed_count; /* threads that ended; policy overwrite */
     _Atomic uint32_t *epoch;       /* of the module table; policy overwrite */
-    _Atomic uint32_t *is_original; /* 0 in a copy of the process; policy overwrite, or NULL */
+    _Atomic uint32_t
+        *is_original; /* 0 in a copy of the process; policy overwrite, or NULL */
     struct mr_cuts cuts;
 };
 
