@@ -201,8 +201,8 @@ static enum mr_status draw_axis(struct drawing *drawing, double bottom)
     double step = tick_step(drawing->top_value);
     enum mr_status status = MR_OK;
 
-    for (double value = 0; value <= drawing->top_value && status == MR_OK;
-         value += step) {
+    for (int i = 0; i * step <= drawing->top_value && status == MR_OK; i++) {
+        double value = i * step;
         char text[64];
 
         (void)snprintf(text, sizeof(text), "%.4g", value);

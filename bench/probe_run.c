@@ -77,16 +77,42 @@ static void make_arguments(struct run *run)
     }
 }
 
+/*
+ * The numbers behind the first `name` in text, as many as there are up to `room`. *next is
+ * what follows, or NULL when there is no such line.
+ */
+static size_t read_line(const char *text, const char *name, double *numbers, size_t room,
+                        const char **next)
+{
+    const char *at = strstr(text, name);
+    size_t count = 0;
+
+    *next = at;
+    if (!at)
+        return 0;
+    for (at += strlen(name); count < room; count++) {
+        char *end;
+
+        numbers[count] = strtod(at, &end);
+        if (end == at)
+            break;
+        at = end;
+    }
+    *next = at;
+    return count;
+}
+
 /* Medians over the slices: one disturbed slice does not count. */
 static void read_slices(struct run *run, const char *text)
 {
-    double floors[SLICES_MAX], works[SLICES_MAX];
-    size_t count = 0;
+    double floors[SLICES_MAX], works[SLICES_MAX], pair[2];
+    size_t count = 0, read;
 
-    while ((text = strstr(text, "slice ")) != NULL && count < SLICES_MAX) {
-        if (sscanf(text, "slice %lf %lf", &floors[count], &works[count]) == 2)
-            count++;
-        text += strlen("slice ");
+    while ((read = read_line(text, "slice ", pair, 2, &text)), text) {
+        if (read != 2 || count == SLICES_MAX)
+            break;
+        floors[count] = pair[0];
+        works[count++] = pair[1];
     }
     if (count == 0)
         return;
@@ -96,40 +122,41 @@ static void read_slices(struct run *run, const char *text)
     run->values[MR_MEASURE_NS] = mr_stats_quantile(works, count, 0.5);
 }
 
+/* "batch CALLS" and the measures from TIMER to MAX. */
 static void read_batches(struct run *run, const char *text)
 {
-    double *v = run->values;
+    double numbers[2 + MR_MEASURE_MAX - MR_MEASURE_TIMER];
 
-    if ((text = strstr(text, "batch ")) == NULL)
-        return;
-    if (sscanf(text, "batch %*f %lf %lf %lf %lf %lf %lf %lf", &v[MR_MEASURE_TIMER],
-               &v[MR_MEASURE_P50], &v[MR_MEASURE_P90], &v[MR_MEASURE_P99],
-               &v[MR_MEASURE_P999], &v[MR_MEASURE_P9999], &v[MR_MEASURE_MAX]) != 7)
-        for (int i = MR_MEASURE_TIMER; i <= MR_MEASURE_MAX; i++)
-            v[i] = (double)NAN;
+    if (read_line(text, "batch ", numbers, MR_ARRAY_COUNT(numbers), &text) ==
+        MR_ARRAY_COUNT(numbers))
+        memcpy(&run->values[MR_MEASURE_TIMER], numbers + 1,
+               sizeof(numbers) - sizeof(*numbers));
 }
 
 static void read_counts(struct run *run, const char *text)
 {
-    const char *calls = strstr(text, "calls "), *probe = strstr(text, "probe ");
+    double counts[3];
+    const char *next;
 
-    if (calls)
-        run->calls = strtod(calls + strlen("calls "), NULL);
-    if (probe && sscanf(probe, "probe %lf %*f %lf", &run->events, &run->lost) == 2)
-        run->has_lost = true;
+    if (read_line(text, "calls ", counts, 1, &next) == 1)
+        run->calls = counts[0];
+    if (read_line(text, "probe ", counts, 3, &next) != 3)
+        return;
+    run->events = counts[0];
+    run->lost = counts[2];
+    run->has_lost = true;
 }
 
 static void read_start(struct run *run, const char *text)
 {
-    unsigned long long main_ns;
-    double kib;
+    double numbers[2]; /* ns are exact up to 2^53, a hundred days */
 
-    if ((text = strstr(text, "start ")) == NULL ||
-        sscanf(text, "start %llu %lf", &main_ns, &kib) != 2)
+    if (read_line(text, "start ", numbers, 2, &text) != 2)
         return;
-    run->values[MR_MEASURE_START_MS] = (double)(main_ns - run->command.started_ns) / 1e6;
-    if (kib > 0)
-        run->values[MR_MEASURE_PRIVATE_KIB] = kib;
+    run->values[MR_MEASURE_START_MS] =
+        (numbers[0] - (double)run->command.started_ns) / 1e6;
+    if (numbers[1] > 0)
+        run->values[MR_MEASURE_PRIVATE_KIB] = numbers[1];
 }
 
 static void read_output(struct run *run)

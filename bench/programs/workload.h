@@ -11,7 +11,7 @@
 #include <stdint.h>
 
 #define WORKLOAD_DEPTH 10 /* calls of one workload_rec10() */
-#define WORKLOAD_STEPS 20 /* of workload_body() */
+#define WORKLOAD_STEPS 16 /* of workload_body() */
 
 /*
  * A step of work that waits for the one before, about 5 cycles; compilers fold steps that
