@@ -52,6 +52,7 @@ enum mr_workload {
 enum mr_sink {
     MR_SINK_OFF,
     MR_SINK_CONTROL,
+    MR_SINK_RECORDER,
     MR_SINK_TCP,
     MR_SINK_COMPACT,
     MR_SINK_WORKER,

@@ -39,6 +39,11 @@ static void make_environment(struct run *run)
         mr_words_add(&run->env, "MILLRACE_CONTROL=1");
         return;
     }
+    if (which->sink == MR_SINK_RECORDER) {
+        mr_words_add(&run->env, "MILLRACE_POLICY=overwrite");
+        mr_words_add(&run->env, "MILLRACE_RECORDER_DIR=%s", bench->rival_folder);
+        return;
+    }
     mr_words_add(&run->env, "MILLRACE_ENDPOINT=%s",
                  MR_SINK_RECEIVED(which->sink) ? bench->receiver.endpoint
                                                : bench->server.endpoint);
@@ -142,6 +147,8 @@ static void read_counts(struct run *run, const char *text)
         run->calls = counts[0];
     if (read_line(text, "probe ", counts, 3, &next) != 3)
         return;
+    if (run->which->sink == MR_SINK_RECORDER)
+        return; /* to forget the oldest is what it is for */
     run->events = counts[0];
     run->lost = counts[2];
     run->has_lost = true;

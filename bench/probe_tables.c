@@ -4,8 +4,8 @@
 
 const char *const mr_workload_names[MR_WORKLOAD_COUNT] = {"tiny",   "rec10", "body",
                                                           "sqlite", "start", "stamps"};
-const char *const mr_sink_names[MR_SINK_COUNT] = {"off", "control", "tcp", "compact",
-                                                  "worker"};
+const char *const mr_sink_names[MR_SINK_COUNT] = {"off", "control", "recorder",
+                                                  "tcp", "compact", "worker"};
 
 const struct mr_probe_clock mr_probe_clocks[] = {
     {"tsc", NULL, true},

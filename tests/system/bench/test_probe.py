@@ -73,11 +73,13 @@ def check_results(folder):
 
 
 def check_table(folder):
-    run = bench(folder, "probe", *SHORT, "--door", "hooks", "--workload", "tiny", "--sink", "off,worker")
+    run = bench(folder, "probe", *SHORT, "--door", "hooks", "--workload", "tiny", "--sink", "off,control,recorder,worker")
     check(run.returncode == 0, f"ended with {run.returncode}: {run.stderr}")
     rows = {line.split()[0]: line.split() for line in run.stdout.splitlines() if "/" in line.split(" ")[0]}
     check("hooks/tsc/tiny/worker" in rows and rows["hooks/tsc/tiny/worker"][-1] == "0", run.stdout)
     check("hooks/tsc/tiny/off" in rows and "plain/none/tiny/off" in rows, run.stdout)
+    check("hooks/tsc/tiny/control" in rows, run.stdout)
+    check(rows["hooks/tsc/tiny/recorder"][-1] == "-", "a flight recorder has no account of loss")
     check("Medians of 2 loops" in run.stdout, run.stdout)
 
 
