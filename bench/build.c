@@ -182,7 +182,7 @@ enum mr_status mr_build_flags(const struct mr_build *build, const char *package,
     return status;
 }
 
-/* Like the last line of stderr, but the first that says "error". */
+/* The first line that says what is wrong; a linker says "error" only at its end. */
 static void first_error(struct mr_buffer *errors, char *out, size_t size)
 {
     const char *text = mr_command_text(errors), *at = strstr(text, "error"),
