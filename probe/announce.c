@@ -80,6 +80,28 @@ static bool has_changed(struct mr_writer *writer)
     return known != scanned->count || known != writer->modules.count;
 }
 
+/* One of ours is not there any more. */
+static bool has_gone(struct mr_writer *writer)
+{
+    for (uint32_t i = 0; i < writer->modules.count; i++)
+        if (!find(&writer->probe->scanned, &writer->modules.items[i]))
+            return true;
+    return false;
+}
+
+/*
+ * Events in the rings that a module made before it was closed are sent under the epoch in
+ * which it is known. Until then what was scanned waits; see round_once() in writer.c.
+ */
+static bool must_drain_first(struct mr_writer *writer)
+{
+    if (writer->is_old_drained || !has_gone(writer))
+        return false;
+    if (writer->old_rounds_left == 0)
+        writer->old_rounds_left = mr_writer_flush_rounds(writer);
+    return true;
+}
+
 /* Takes over what the helper found: keeps numbers, gives new ones, tells what is gone. */
 static bool take_scan(struct mr_writer *writer)
 {
@@ -92,6 +114,10 @@ static bool take_scan(struct mr_writer *writer)
         mr_store_release(&writer->probe->is_scanned, 0); /* [F] */
         return true;
     }
+    if (must_drain_first(writer))
+        return true;
+    writer->is_old_drained = false;
+    writer->old_rounds_left = 0;
     writer->epoch++;
     for (uint32_t i = 0; i < writer->modules.count; i++)
         if (!find(scanned, &writer->modules.items[i])) {

@@ -2,13 +2,17 @@
 /*
  * The helper thread: what may allocate or take the loader's lock, and so must not be
  * done by the writer: looking for modules that came or went, resolving names of hosts.
- * Nobody ever waits for it.
+ * Nobody waits for it without end: the writer at the end of the program and who opens a
+ * module with patchable sites, wait for 100 ms and a second at most.
  *
  * field                 written by        read by        access
  * addresses, _count     helper            writer         before has_addresses [P]
  * has_addresses         helper            writer         release store [P], acquire [C]
  * scanned               helper, writer    both           the helper's while is_scanned
  *                                                        is 0: [F]-[C], [P]-[C]
+ * scan_wanted           any thread        helper         relaxed add; a wake follows
+ * scan_done             helper            any thread     release store [D], acquire [E]
+ * is_helper_done        helper            writer         release store [L], acquire in writer.c
  * is_scanning           helper            forking thread sequentially consistent with
  * is_forking            forking thread    helper         each other (Dekker)
  * Invariant: a process is not copied while the helper holds the loader's lock, or the
@@ -31,6 +35,8 @@
 #define RECORDER_PRUNE_TURNS 100
 #define RESOLVE_NS MR_SECOND_NS
 #define FORK_WAIT_NS (100 * MR_MILLISECOND_NS)
+/* Milliseconds on a machine with a free processor. */
+#define MEET_NS MR_SECOND_NS
 #define FORK_SLEEP_NS (20 * MR_MICROSECOND_NS)
 
 static bool enter_loader(struct mr_probe *probe)
@@ -65,6 +71,7 @@ void mr_helper_after_fork(struct mr_probe *probe, bool is_child)
 
 static void scan(struct mr_probe *probe)
 {
+    uint32_t wanted = mr_load_relaxed(&probe->scan_wanted);
     bool has_changed;
     uint64_t now;
 
@@ -82,8 +89,33 @@ static void scan(struct mr_probe *probe)
     leave_loader(probe);
     if (probe->recorder.header && has_changed)
         mr_recorder_modules(&probe->recorder, &probe->scanned);
+    mr_store_release(&probe->scan_done, wanted); /* [D] */
     if (has_changed)
         mr_sites_modules_changed();
+}
+
+static void wake_both(struct mr_probe *probe)
+{
+    mr_futex_wake(&probe->stop_wanted); /* the helper waits there */
+    mr_store_relaxed(&probe->pool.shared.sleeping, 0);
+    mr_futex_wake(&probe->pool.shared.sleeping);
+}
+
+void mr_helper_meet_module(struct mr_probe *probe)
+{
+    uint64_t deadline_ns = mr_clock_monotonic_ns() + MEET_NS;
+    uint32_t wanted;
+
+    if (mr_thread_self.flags & MR_THREAD_OWN)
+        return;
+    wanted = mr_add_relaxed(&probe->scan_wanted, 1) + 1;
+    /* is_full relaxed: a hint. */
+    while (mr_clock_monotonic_ns() < deadline_ns && !mr_load_relaxed(&probe->is_full) &&
+           ((int32_t)(mr_load_acquire(&probe->scan_done) - wanted) < 0 || /* [E] */
+            mr_load_acquire(&probe->is_scanned))) {                       /* [C] */
+        wake_both(probe);
+        mr_sleep_ns(FORK_SLEEP_NS);
+    }
 }
 
 /* Policy overwrite: what a stranger must find, and what others left where we write. */
@@ -127,6 +159,18 @@ static void warn_of_globs(struct mr_probe *probe)
     }
 }
 
+/* Modules that came since the last scan: without it, what ran in them has no names. */
+static void scan_last(struct mr_probe *probe)
+{
+    uint64_t deadline_ns = mr_clock_monotonic_ns() + SCAN_NS;
+
+    while (mr_load_acquire(&probe->is_scanned) && /* [C] the writer has the one before */
+           mr_clock_monotonic_ns() < deadline_ns)
+        mr_sleep_ns(MR_MILLISECOND_NS / 10);
+    scan(probe);
+    mr_store_release(&probe->is_helper_done, 1); /* [L] */
+}
+
 static void *helper_main(void *argument)
 {
     struct mr_probe *probe = argument;
@@ -149,11 +193,13 @@ static void *helper_main(void *argument)
             warn_of_globs(probe);
         is_warned = true;
     }
+    scan_last(probe);
     return NULL;
 }
 
 enum mr_status mr_helper_start(struct mr_probe *probe)
 {
+    mr_store_relaxed(&probe->is_helper_done, 0); /* before there is the thread */
     return mr_own_thread(probe, helper_main);
 }
 

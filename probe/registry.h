@@ -91,6 +91,9 @@ struct mr_probe {
     uint32_t address_count;
     _Atomic uint32_t has_addresses;
     _Atomic uint32_t is_scanned;
+    _Atomic uint32_t is_full; /* the writer has no room: who waits for it gives up */
+    _Atomic uint32_t scan_wanted, scan_done; /* requests for scans, see helper.c */
+    _Atomic uint32_t is_helper_done;         /* all that there will be was scanned */
     /* Keep the helper out of the loader while the program forks; see helper.c. */
     _Atomic uint32_t is_scanning, is_forking;
     uint64_t generation; /* of modules at the last scan; the helper's */
@@ -133,6 +136,11 @@ MR_HIDDEN enum mr_status mr_writer_start(struct mr_probe *probe);
 MR_HIDDEN enum mr_status mr_helper_start(struct mr_probe *probe);
 /* In a forked child, before a new start. */
 MR_HIDDEN void mr_writer_after_fork(struct mr_probe *probe);
+/*
+ * A module was just opened: waits until the writer knows it, so that what runs in it has
+ * names from the first event on; a second at most. Any thread, in its constructors.
+ */
+MR_HIDDEN void mr_helper_meet_module(struct mr_probe *probe);
 MR_HIDDEN void mr_helper_before_fork(struct mr_probe *probe);
 MR_HIDDEN void mr_helper_after_fork(struct mr_probe *probe, bool is_child);
 

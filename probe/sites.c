@@ -17,6 +17,7 @@
 #include "probe/sites.h"
 
 #include "probe/hook_filter.h"
+#include "probe/include/millrace/probe.h"
 #include "probe/registry.h"
 #include "probe/site_module.h"
 
@@ -127,6 +128,7 @@ static void take(const struct mr_site_module *told)
 
 void mr_probe_module_add(const struct mr_site_module *told)
 {
+    bool is_late = mr_probe_enabled() != 0;
     int saved_errno = errno;
 
     lock();
@@ -135,6 +137,8 @@ void mr_probe_module_add(const struct mr_site_module *told)
     else if (registry.early_count < EARLY_MAX)
         registry.early[registry.early_count++] = *told;
     unlock();
+    if (is_late)
+        mr_helper_meet_module(mr_probe);
     errno = saved_errno;
 }
 

@@ -38,6 +38,8 @@
 #define NAP_WAKEABLE_NS (200 * MR_MICROSECOND_NS)
 /* Sleeps of an idle writer; a ring that fills wakes it. */
 #define IDLE_MIN_NS MR_MILLISECOND_NS
+/* At the end of the program, for the helper to see what modules there are: it may be kept out. */
+#define LAST_SCAN_NS (100 * MR_MILLISECOND_NS)
 #define IDLE_MAX_NS (10 * MR_MILLISECOND_NS)
 /* While recording is off; heartbeats are due each second. */
 #define IDLE_OFF_NS (100 * MR_MILLISECOND_NS)
@@ -102,6 +104,7 @@ static enum mr_round commit_frame(struct mr_writer *writer)
 /* One frame. */
 static enum mr_round round_once(struct mr_writer *writer, uint64_t now_ns)
 {
+    enum mr_round round;
     uint8_t *payload;
 
     if (!mr_announce(writer, now_ns))
@@ -111,7 +114,14 @@ static enum mr_round round_once(struct mr_writer *writer, uint64_t now_ns)
         return MR_ROUND_FULL;
     mr_writer_open_frame(writer, payload);
     stage_rings(writer, now_ns);
-    return commit_frame(writer);
+    round = commit_frame(writer);
+    if (writer->old_rounds_left > 0 &&
+        (round == MR_ROUND_EMPTY || --writer->old_rounds_left == 0)) {
+        writer->old_rounds_left = 0;
+        writer->is_old_drained = true;
+        round = MR_ROUND_MOVED; /* what was scanned is to be told */
+    }
+    return round;
 }
 
 static enum mr_round rounds(struct mr_writer *writer, uint64_t now_ns)
@@ -120,6 +130,7 @@ static enum mr_round rounds(struct mr_writer *writer, uint64_t now_ns)
 
     for (int i = 0; i < ROUNDS_PER_IO && round == MR_ROUND_MOVED; i++) {
         round = round_once(writer, now_ns);
+        mr_store_relaxed(&writer->probe->is_full, round == MR_ROUND_FULL); /* a hint */
         if (writer->flush_rounds_left > 0 && round == MR_ROUND_MOVED)
             writer->flush_rounds_left--;
         if (i > 0 && round == MR_ROUND_EMPTY)
@@ -129,7 +140,7 @@ static enum mr_round rounds(struct mr_writer *writer, uint64_t now_ns)
 }
 
 /* Enough frames to empty every ring as it is now, however the threads go on. */
-static uint32_t flush_rounds(struct mr_writer *writer)
+uint32_t mr_writer_flush_rounds(struct mr_writer *writer)
 {
     struct mr_ring *ring = mr_load_acquire(&writer->probe->pool.rings);
     uint64_t bytes = MR_WRITER_FRAME;
@@ -150,7 +161,7 @@ static void flush_step(struct mr_writer *writer, enum mr_round round)
         if (wanted == done)
             return;
         writer->flush_started = wanted;
-        writer->flush_rounds_left = flush_rounds(writer);
+        writer->flush_rounds_left = mr_writer_flush_rounds(writer);
         writer->flush_sequence = 0;
         return; /* what was seen of the rings until now was before the request */
     }
@@ -276,10 +287,13 @@ static void run_to_end(struct mr_writer *writer)
     while (!is_done &&
            mr_clock_monotonic_ns() < mr_writer_deadline_ns(writer, start_ns)) {
         uint64_t now_ns = mr_clock_monotonic_ns();
+        /* Looked at before the round that announces what was scanned; [C] pairs with [L] in helper.c. */
+        bool is_scanned = mr_load_acquire(&writer->probe->is_helper_done) ||
+                          now_ns - start_ns > LAST_SCAN_NS;
         enum mr_round round = rounds(writer, now_ns);
 
         if (round == MR_ROUND_EMPTY && end_streams(writer))
-            is_done = writer->is_calibrated || !writer->has_sender;
+            is_done = is_scanned && (writer->is_calibrated || !writer->has_sender);
         if (!mr_writer_io(writer, now_ns, is_done ? 0 : BUSY_WAIT_NS) &&
             round != MR_ROUND_MOVED && !is_done)
             mr_sleep_ns(BUSY_WAIT_NS);

@@ -62,6 +62,9 @@ struct mr_writer {
     bool are_modules_announced;
     uint32_t counters_announced;
     bool is_refusal_announced;
+    /* Modules have gone: what is in the rings may be theirs, and is sent before. */
+    uint32_t old_rounds_left;
+    bool is_old_drained;
     uint32_t named_announced, named_first;
     uint64_t source_lost[MR_LOSS_REASON_COUNT]; /* as of frame source_lost_sequence */
     uint64_t source_lost_acked[MR_LOSS_REASON_COUNT];
@@ -97,6 +100,9 @@ struct mr_writer {
     uint64_t moved_at_ns, moved_bytes; /* by the last pass */
     uint64_t idle_ns, nap_ns;
 };
+
+/* writer.c: frames that are enough to empty every ring as it is now, however threads go on. */
+uint32_t mr_writer_flush_rounds(struct mr_writer *writer);
 
 /* announce.c: commits what the next CHUNKS frame may need. False: no room. */
 bool mr_announce(struct mr_writer *writer, uint64_t now_ns);
