@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "twice.h"
+#include "twice.hpp"
 
 KEEP int second_unit(int value)
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef TWICE_H
-#define TWICE_H
+#ifndef TWICE_HPP
+#define TWICE_HPP
 
 #include "calls.h"
 
