@@ -62,13 +62,17 @@ build() {
     flags_of "$variant"
     stamp="$(basename "$tree"/../package/*.dsc) ${CC:-gcc} $cflags $libs"
     [ "$(cat "$prefix/built" 2>/dev/null)" != "$stamp" ] || return 0
-    rm -rf "$prefix" "$objects"
-    mkdir -p "$objects"
+    if [ "$(cat "$objects/configured" 2>/dev/null)" != "$stamp" ]; then # else a build was interrupted: it goes on
+        rm -rf "$prefix" "$objects"
+        mkdir -p "$objects"
+        cd "$objects"
+        # The libraries as LIBS: PostgreSQL links with --as-needed, which leaves out what stands before the objects. What
+        # configure tries stays untraced, whatever the environment says.
+        env -u MILLRACE_ENDPOINT "$tree/configure" --prefix="$prefix" --without-readline --without-zlib \
+            CC="${CC:-gcc}" CFLAGS="-O2 -w $cflags" LIBS="$libs" >"$log" 2>&1 || fail "configure failed"
+        echo "$stamp" >"$objects/configured"
+    fi
     cd "$objects"
-    # The libraries as LIBS: PostgreSQL links with --as-needed, which leaves out what stands before the objects. What
-    # configure tries stays untraced, whatever the environment says.
-    env -u MILLRACE_ENDPOINT "$tree/configure" --prefix="$prefix" --without-readline --without-zlib \
-        CC="${CC:-gcc}" CFLAGS="-O2 $cflags" LIBS="$libs" >"$log" 2>&1 || fail "configure failed"
     make -s -j "$jobs" -C src/backend generated-headers >>"$log" 2>&1 || fail "the headers could not be made"
     # enable_coverage=yes: only leaves out a check that libpq names nothing with "exit" in it, as the hooks are.
     for folder in "${folders[@]}"; do
