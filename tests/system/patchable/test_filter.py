@@ -70,10 +70,10 @@ class Program:
         self.process.stdin.flush()
         check(self.process.stdout.readline().startswith("done"), "doors does not answer")
 
-    def attach(self, *options):
+    def attach(self, *options, status=0):
         run = subprocess.run([probe.BIN / "millrace", "attach", str(self.process.pid), *options], capture_output=True,
                              text=True, timeout=60, check=False)
-        check(run.returncode == 0, f"attach: {run.stdout}{run.stderr}")
+        check(run.returncode == status, f"attach: {run.stdout}{run.stderr}")
         return run.stdout
 
     def finish(self):
@@ -122,7 +122,7 @@ def by_attach(path):
     with probe.Sink("--calls", "") as sink:
         program = Program(path, sink, CONTROL="1", START="off")
         program.batch()  # nothing
-        answer = program.attach("--on", "--only", "tiny_add", "--only", "no_such_*")
+        answer = program.attach("--on", "--only", "tiny_add", "--only", "no_such_*", status=2)
         check(re.search(r"matched(-hooks)? +1\n", answer) and "no_such_*" in answer, answer)
         program.batch()  # tiny_add
         program.attach("--on", "--only", "*", "--except", "main", "--except", "batch")
