@@ -138,7 +138,9 @@ static enum mr_status check_peer(const struct mr_attach_client *client, int fd,
     if (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &size) != 0)
         return cannot_reach(client, errno, error);
     if (peer.pid != client->pid)
-        return mr_error_set(error, MR_EIO, "process %d: process %d listens on %.107s",
+        return mr_error_set(error, MR_EIO,
+                            "process %d: process %d listens on %.107s; one that has just "
+                            "been forked has its own socket in a moment",
                             (int)client->pid, (int)peer.pid, client->address);
     return MR_OK;
 }

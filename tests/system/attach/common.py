@@ -69,7 +69,7 @@ class Program:
     def __exit__(self, *_):
         if self.process.poll() is None:
             self.process.kill()
-        self.process.communicate()
+        self.process.communicate(timeout=WAIT_S)  # a child that lives would keep the pipe
 
     def end(self, status=0):
         """SIGTERM; its stderr."""

@@ -134,6 +134,7 @@ PLAIN static void children(int count)
         pid_t pid = fork();
 
         if (pid == 0) {
+            (void)prctl(PR_SET_PDEATHSIG, SIGKILL);
             while (!is_ending)
                 rest(1000);
             _exit(0);
