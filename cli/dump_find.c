@@ -72,7 +72,7 @@ static enum mr_status find_mapped(const char *pid, char path[PATH_MAX],
                             pid, found);
     if (strlen(found) >= PATH_MAX)
         return mr_error_set(error, MR_EUSAGE, "process %s: path too long", pid);
-    (void)strcpy(path, found);
+    memcpy(path, found, strlen(found) + 1);
     return MR_OK;
 }
 
@@ -143,7 +143,7 @@ static enum mr_status find_left(const struct mr_dump *dump, struct mr_dump_sourc
 {
     static const char *const usual[] = {"/dev/shm", "/tmp"};
     const char *pid = dump->process;
-    bool is_there = kill((pid_t)atoi(pid), 0) == 0 || errno == EPERM;
+    bool is_there = kill((pid_t)strtol(pid, NULL, 10), 0) == 0 || errno == EPERM;
 
     source->fd = -1;
     if (*dump->places)
@@ -188,7 +188,7 @@ static enum mr_status find_file(const struct mr_dump *dump, struct mr_dump_sourc
 {
     if (strlen(dump->process) >= sizeof(source->path))
         return mr_error_set(error, MR_EUSAGE, "%.60s...: path too long", dump->process);
-    (void)strcpy(source->path, dump->process);
+    memcpy(source->path, dump->process, strlen(dump->process) + 1);
     source->fd = open(source->path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
     if (source->fd < 0)
         return mr_error_set_errno(error, MR_EUSAGE, errno,

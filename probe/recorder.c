@@ -230,7 +230,7 @@ enum mr_status mr_recorder_open(struct mr_recorder *recorder,
     memset(recorder, 0, sizeof(*recorder));
     lay_out(&layout, config->memory_bytes);
     status = open_anywhere(recorder, config, &layout, source, error);
-    if (status != MR_OK)
+    if (status != MR_OK || !recorder->header)
         return status;
     recorder->is_original = map_mark();
     fill_header(recorder->header, &layout, config, source, exe);

@@ -80,7 +80,7 @@ static size_t find(DIR *dir, struct file *files)
             (void)unlinkat(dirfd(dir), entry->d_name, 0); /* nothing is in it */
             continue;
         }
-        (void)strcpy(file->name, entry->d_name);
+        memcpy(file->name, entry->d_name, strlen(entry->d_name) + 1);
         count++;
     }
     return count;
