@@ -70,6 +70,7 @@ static bool identify(const struct mr_dict_item *item, struct mr_id *key, uint64_
     struct mr_id ids[3] = {{0, (uint64_t)item->kind}, {0, 0}, {0, 0}};
 
     *rank = 0;
+    *key = ids[0];
     switch (item->kind) {
     case MR_DICT_SITE:
         ids[1] = item->site.id;

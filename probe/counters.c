@@ -84,7 +84,7 @@ static void try_counter(struct mr_counter *counter)
         event->is_user_only = true;
         failure = try_open(event);
         if (failure == 0)
-            (void)strcat(event->name, ":u");
+            mr_counter_name_user_only(event);
     }
     if (failure)
         set_absent(counter, failure);

@@ -144,6 +144,14 @@ static bool take_suffix(char *name)
     return true;
 }
 
+void mr_counter_name_user_only(struct mr_counter_event *event)
+{
+    size_t size = strlen(event->name);
+
+    if (size + sizeof(USER_SUFFIX) <= sizeof(event->name))
+        memcpy(event->name + size, USER_SUFFIX, sizeof(USER_SUFFIX));
+}
+
 enum mr_status mr_counter_resolve(const char *name, struct mr_counter_event *event,
                                   struct mr_error *error)
 {
@@ -160,6 +168,6 @@ enum mr_status mr_counter_resolve(const char *name, struct mr_counter_event *eve
         return resolve_pfm(name, event, error);
     event->is_user_only = is_user_only;
     if (is_user_only)
-        (void)strcat(event->name, USER_SUFFIX);
+        mr_counter_name_user_only(event);
     return MR_OK;
 }

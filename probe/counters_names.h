@@ -31,6 +31,9 @@ struct mr_counter_event {
 enum mr_status mr_counter_resolve(const char *name, struct mr_counter_event *event,
                                   struct mr_error *error);
 
+/* Appends ":u" to the name. */
+void mr_counter_name_user_only(struct mr_counter_event *event);
+
 /* counters_pfm.c. MR_ENOTFOUND, and what libpfm4 said or that it is not there. */
 enum mr_status mr_counter_resolve_pfm(const char *name, struct mr_counter_event *event,
                                       struct mr_error *error);

@@ -107,14 +107,15 @@ static bool put_named(struct page *page)
 static bool put_counters(struct page *page)
 {
     const struct mr_counters *counters = &page->writer->probe->counters;
+    uint32_t count = counters->count;
     bool has_room = true;
 
-    while (has_room && page->told < 2 * counters->count) {
+    while (has_room && count > 0 && page->told < 2 * count) {
         char text[MR_COUNTER_REASON_SIZE];
         struct mr_dict_item item;
 
-        has_room = mr_counters_item(counters, page->told % counters->count,
-                                    page->told >= counters->count, text, &item)
+        has_room = mr_counters_item(counters, page->told % count, page->told >= count,
+                                    text, &item)
                        ? put(page, &item)
                        : skip(page);
     }

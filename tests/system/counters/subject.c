@@ -94,6 +94,7 @@ static void work(long count)
 
     for (long i = 0; i < count; i++)
         sum += i;
+    (void)sum;
 }
 
 struct before_after {
