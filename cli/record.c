@@ -115,6 +115,7 @@ static enum mr_status run(const struct record_options *options, const char *endp
     target->endpoint = endpoint;
     target->policy = policies[options->policy];
     target->clock = clocks[options->clock];
+    target->counters = options->counters;
     target->block_timeout_ns = options->block_timeout_ns;
     if (options->compare)
         status = run_plain(target, run, error);

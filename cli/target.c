@@ -97,6 +97,8 @@ static void set_environment(const struct mr_target *target)
     (void)setenv("MILLRACE_POLICY", target->policy, 1);
     (void)setenv("MILLRACE_BLOCK_TIMEOUT", timeout, 1);
     (void)setenv("MILLRACE_CLOCK", target->clock, 1);
+    if (target->counters && target->counters[0])
+        (void)setenv("MILLRACE_COUNTERS", target->counters, 1);
 }
 
 /* In the child. `report` is a pipe that exec closes: what it carries is the errno of a failure. */

@@ -20,7 +20,7 @@ struct mr_target {
     char path[PATH_MAX];
     char **argv;
     const char *endpoint; /* NULL: run it untraced */
-    const char *policy, *clock;
+    const char *policy, *clock, *counters;
     uint64_t block_timeout_ns;
     bool preload; /* it has the hooks, but not the library */
     /* Results. */

@@ -225,6 +225,15 @@ def combinations():
         check(done.returncode == 0 and "MILLRACE_COUNTERS=xxx" in done.stderr, f"{done}")
 
 
+def recorded():
+    with system.System() as chain:
+        done = subprocess.run([system.MILLRACE, "record", "--output", str(chain.folder / "data"), "--counters", "page-faults",
+                               str(SUBJECT), "many", "5"], env=chain.environment(), capture_output=True, text=True,
+                              timeout=120, check=False)
+        check(done.returncode == 0 and "page-faults" in done.stderr, f"{done}")
+        check(counts(told(chain.folder / "data"), "span", "page-faults")["calls"] == 5, f"{done.stderr}")
+
+
 def test():
     combinations()
     streams_without_counters()
@@ -232,6 +241,7 @@ def test():
         print("this kernel lets nobody count here: nothing more to test")
         sys.exit(system.SKIP)
     known_numbers()
+    recorded()
     names_that_are_none()
     more_threads_than_descriptors()
     if "thread" not in os.environ.get("MR_SANITIZE", ""):  # which lets no forked child start a thread
