@@ -6,7 +6,7 @@
 #
 #     plain       as the compiler makes it
 #     hooks       with `pkg-config --cflags --libs millrace`: every function
-#     patchable   with `pkg-config --cflags --libs millrace-patchable`: the same, by sites that are patched
+#     patchable   with the specs and libraries of millrace-patchable.pc: the same, by sites that are patched
 #
 # They are installed below DIR/VARIANT (DIR: build/postgres by default): bin/postgres, bin/initdb, bin/pgbench. A variant
 # that is there and was built from the same sources with the same flags is kept. A build takes 5 minutes of processor time.
@@ -49,7 +49,7 @@ flags_of() {
     case $1 in
     plain) cflags= libs= ;;
     hooks) cflags=$(pkg-config --cflags millrace) libs=$(pkg-config --libs millrace) ;;
-    patchable) cflags=$(pkg-config --cflags millrace-patchable) libs=$(pkg-config --libs millrace-patchable) ;;
+    patchable) cflags=$(pkg-config --variable=gcc_specs millrace-patchable) libs=$(pkg-config --libs millrace-patchable) ;;
     *)
         echo "postgres-build: no variant '$1' (plain, hooks, patchable)" >&2
         exit 2

@@ -55,8 +55,12 @@ PLAIN static void *take(size_t alignment, size_t size)
 
 SHOWN void *malloc(size_t size)
 {
+    void *memory;
+
     HERE;
-    return take(ALIGNMENT, size);
+    memory = take(ALIGNMENT, size);
+    KEEP;
+    return memory;
 }
 
 SHOWN void free(void *memory)
@@ -67,8 +71,12 @@ SHOWN void free(void *memory)
 
 SHOWN void *calloc(size_t count, size_t size)
 {
+    void *memory;
+
     HERE;
-    return take(ALIGNMENT, count * size); /* the arena is zero */
+    memory = take(ALIGNMENT, count * size); /* the arena is zero */
+    KEEP;
+    return memory;
 }
 
 SHOWN void *realloc(void *memory, size_t size)
@@ -87,8 +95,12 @@ SHOWN void *realloc(void *memory, size_t size)
 
 SHOWN void *aligned_alloc(size_t alignment, size_t size)
 {
+    void *memory;
+
     HERE;
-    return take(alignment < ALIGNMENT ? ALIGNMENT : alignment, size);
+    memory = take(alignment < ALIGNMENT ? ALIGNMENT : alignment, size);
+    KEEP;
+    return memory;
 }
 
 SHOWN int posix_memalign(void **memory, size_t alignment, size_t size)

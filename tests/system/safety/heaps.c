@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The trap of policy block: a thread that waits in a hook may hold the lock of malloc() (heap.c is traced) or of the loader
- * (plugin.so's constructor is), and the probe's writer must need neither. Two threads allocate, one loads and unloads.
+ * The trap of policy block: a thread that waits in a hook may hold the lock of malloc() (heap.c is traced) and of the loader
+ * (dlopen() allocates), and the probe's writer must need neither. Two threads allocate, one loads and unloads.
  *
  *     heaps N M     N rounds of allocating, M of loading
  */
@@ -39,7 +39,7 @@ TRACED static void load(void)
     void *library;
 
     HERE;
-    library = dlopen("./plugin.so", RTLD_NOW);
+    library = dlopen("./quiet.so", RTLD_NOW);
     MUST(library);
     MUST(dlclose(library) == 0);
 }

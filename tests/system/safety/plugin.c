@@ -28,4 +28,5 @@ TRACED __attribute__((visibility("default"))) void plugin_call(int count)
     HERE;
     TIMES(count)
     plugin_leaf();
+    KEEP;
 }

@@ -11,6 +11,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 static _Atomic int is_done;
 
@@ -25,14 +26,17 @@ TRACED static void busy(void)
     HERE;
     TIMES(10)
     leaf();
+    KEEP;
 }
 
 TRACED static void *other(void *argument)
 {
     HERE;
     (void)argument;
-    while (!is_done)
+    while (!is_done) {
         busy();
+        (void)usleep(100);
+    }
     return NULL;
 }
 
