@@ -85,7 +85,8 @@ def wrapper_passes_questions_through(prefix):
     for compiler, (cc, _) in lib.COMPILERS.items():
         for question in (["--version"], ["-dumpmachine"], ["-print-search-dirs"], ["-E", source], ["-M", source], ["-v"],
                          ["-fsyntax-only", source]):
-            plain = lib.run(cc, *question)
+            where = [] if source not in question else [f"-I{prefix.bin}/../include"]  # of millrace/probe.h
+            plain = lib.run(cc, *question, *where)
             wrapped = lib.run("millrace-cc", *question, **prefix.environment, MILLRACE_CC=cc)
             check((plain.stdout, plain.stderr) == (wrapped.stdout, wrapped.stderr), f"{compiler} {question}: {wrapped.stdout}")
         # Nothing to complain of, in any step.

@@ -1,9 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "calls.h"
 
-KEEP static int archive_leaf(int value)
+MR_NEVER_TRACE KEEP static int quiet(int value)
 {
     return value * 3;
+}
+
+/* Small enough to be inlined, and to be below any threshold. */
+MR_ALWAYS_TRACE static int archive_leaf(int value)
+{
+    return quiet(value) + 0;
 }
 
 KEEP int archive_work(int value)
