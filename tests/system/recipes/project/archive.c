@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "calls.h"
 
+#include <millrace/probe.h>
+
 MR_NEVER_TRACE KEEP static int quiet(int value)
 {
     return value * 3;

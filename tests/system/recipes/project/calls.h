@@ -3,8 +3,6 @@
 #ifndef CALLS_H
 #define CALLS_H
 
-#include <millrace/probe.h>
-
 /* Calls stay calls, whatever the optimiser would make of them. */
 #if defined(__clang__)
 #define KEEP __attribute__((noinline, optnone))
