@@ -85,7 +85,8 @@ MR_NOINLINE static void record_chosen(uint32_t clock, uint64_t bits)
 {
     uint32_t site = mr_word_site(bits);
     /* Relaxed: a switch is seen a little earlier or later. */
-    uint32_t byte = mr_load_relaxed(&mr_hook_state.exceptions[site / 8]);
+    const _Atomic uint8_t *exceptions = mr_load_acquire(&mr_hook_state.exceptions);
+    uint32_t byte = mr_load_relaxed(&exceptions[site / 8]);
     uint32_t is_exception = byte >> site % 8 & 1;
 
     if (is_exception != mr_load_relaxed(&mr_hook_state.is_default_on))

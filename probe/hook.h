@@ -26,7 +26,7 @@ struct mr_hook_state {
     uint32_t counted;          /* enum mr_counted: whose counters are read */
     struct mr_windows windows; /* of mr_probe */
     /* A bit per site, set where the function is not as is_default_on says. */
-    _Atomic uint8_t *exceptions;
+    _Atomic uint8_t *_Atomic exceptions;
     _Atomic uint32_t is_default_on;
 };
 

@@ -8,6 +8,8 @@
  * mr_hook_state        both of them, from clock    hooks    release store [P]; relaxed
  *  .hook_clock         and mode                             load: depends on nothing but
  *                                                           what it points to
+ * exceptions           who applies filters         hooks    release, acquire; once set,
+ *                                                           never another
  * exceptions[]         who applies filters         hooks    relaxed bytes: a bit is seen a
  *                                                           little earlier or later
  * Invariant: what was stored to `hook_clock` last was computed from the last clock and
@@ -65,20 +67,21 @@ static void set_mode(enum mode next)
 /* All bits 0, which also gives their pages back. */
 static enum mr_status clear_map(void)
 {
-    void *there = mr_hook_state.exceptions; /* once set, never another */
+    void *there =
+        mr_load_relaxed(&mr_hook_state.exceptions); /* once set, never another */
     void *memory = mmap(
         there, MAP_BYTES, PROT_READ | PROT_WRITE,
         MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | (there ? MAP_FIXED : 0), -1, 0);
 
     if (memory == MAP_FAILED)
         return MR_ENOMEM;
-    mr_hook_state.exceptions = memory;
+    mr_store_release(&mr_hook_state.exceptions, memory);
     return MR_OK;
 }
 
 static void set_exception(uint32_t site, bool is_exception)
 {
-    _Atomic uint8_t *byte = &mr_hook_state.exceptions[site / 8];
+    _Atomic uint8_t *byte = mr_load_relaxed(&mr_hook_state.exceptions) + site / 8;
     uint8_t bit = (uint8_t)(1u << site % 8), there = mr_load_relaxed(byte);
 
     if (((there & bit) != 0) != is_exception)
@@ -148,7 +151,7 @@ enum mr_status mr_hook_filter_apply(const struct mr_windows *windows,
         set_mode(count == 0 || rules[0].is_on ? MODE_ALL : MODE_NONE);
         return MR_OK;
     }
-    if (!mr_hook_state.exceptions ||
+    if (!mr_load_relaxed(&mr_hook_state.exceptions) ||
         mr_load_relaxed(&mr_hook_state.is_default_on) != rules[0].is_on) {
         set_mode(MODE_NONE);
         status = clear_map();

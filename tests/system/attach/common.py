@@ -19,7 +19,8 @@ KEEP_CALLS = ["-fno-inline", "-fno-ipa-cp", "-fno-ipa-icf", "-fno-ipa-sra", "-fn
               "-fno-optimize-sibling-calls"]
 WAIT_S = 60
 USAGE = 2
-HAS_SITES = os.uname().machine == "x86_64"
+# ThreadSanitizer keeps a shadow of all memory that is written, and has none of code.
+HAS_SITES = os.uname().machine == "x86_64" and os.environ.get("MR_SANITIZE") != "thread"
 
 
 def compile_hooks(output):
@@ -45,6 +46,7 @@ def environment_of(variables):
             if not key.startswith(("MILLRACE_", "OTEL_", "XDG_RUNTIME_DIR"))}
     # A child that is killed, or that forks while it is traced, leaks by design.
     kept["ASAN_OPTIONS"] = kept.get("ASAN_OPTIONS", "") + ":detect_leaks=0"
+    kept["TSAN_OPTIONS"] = kept.get("TSAN_OPTIONS", "") + ":die_after_fork=0"
     kept.update({key: str(value) for key, value in variables.items()})
     return kept
 
@@ -66,10 +68,12 @@ class Program:
     def __enter__(self):
         return self
 
-    def __exit__(self, *_):
+    def __exit__(self, kind, *_):
         if self.process.poll() is None:
             self.process.kill()
-        self.process.communicate(timeout=WAIT_S)  # a child that lives would keep the pipe
+        _, errors = self.process.communicate(timeout=WAIT_S)  # a child that lives would keep the pipe
+        if kind is not None:
+            print(f"--- standard error of the program, which ended with {self.process.returncode}\n{errors}")
 
     def end(self, status=0):
         """SIGTERM; its stderr."""

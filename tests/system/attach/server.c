@@ -35,7 +35,7 @@
 #define PLAIN __attribute__((no_instrument_function))
 #define NOINLINE __attribute__((noinline))
 
-static volatile sig_atomic_t is_ending;
+static _Atomic int is_ending;
 
 NOINLINE int token(int x);
 NOINLINE int parse_head(int x);
