@@ -20,8 +20,9 @@ THREADS = 4
 
 def check_against_counts(subject, streams):
     """Every stream has all its events up to the last, and a ring's worth of them can be read."""
-    by_events = sorted(stream["events"] for stream in streams)
-    counted = sorted(subject.counts(i) for i in range(len(streams)))
+    by_events = sorted((stream["events"] for stream in streams), reverse=True)
+    counted = sorted((subject.counts(i) for i in range(THREADS)), reverse=True)
+    by_events += [0] * (THREADS - len(by_events))  # killed before their first event
     for events, (begun, done) in zip(by_events, counted):
         check(2 * done <= events <= 2 * begun and begun - done <= 1, f"{events} events of {begun} begun, {done} done")
     for stream in streams:
