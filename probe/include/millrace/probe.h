@@ -71,6 +71,7 @@ extern unsigned char mr_probe_active;
 /* The parts of the inline functions below that a recording program runs. */
 void mr_probe_enter(struct mr_span_site *site);
 void mr_probe_exit(struct mr_span_site *site);
+void mr_probe_status(int is_failed);
 
 #define MR_PROBE_INLINE_                                                                 \
     static inline __attribute__((always_inline, unused, no_instrument_function))
@@ -86,6 +87,23 @@ MR_PROBE_INLINE_ void mr_span_exit(struct mr_span_site *site)
 {
     if (__builtin_expect(__atomic_load_n(&mr_probe_active, __ATOMIC_RELAXED), 0))
         mr_probe_exit(site);
+}
+
+/*
+ * The innermost call that is open on this thread, a span or a recorded function, has
+ * failed: it counts as failed when it ends. What encloses it does not. A trace has the
+ * status of its root. mr_status_ok() takes it back.
+ */
+MR_PROBE_INLINE_ void mr_status_failed(void)
+{
+    if (__builtin_expect(__atomic_load_n(&mr_probe_active, __ATOMIC_RELAXED), 0))
+        mr_probe_status(1);
+}
+
+MR_PROBE_INLINE_ void mr_status_ok(void)
+{
+    if (__builtin_expect(__atomic_load_n(&mr_probe_active, __ATOMIC_RELAXED), 0))
+        mr_probe_status(0);
 }
 
 /* Records calls now: there is a receiver, recording is on, the program has not ended. */

@@ -9,6 +9,7 @@
  *     signals N        N spans under a timer whose handler makes spans; checks errno
  *     closes           spans, then all descriptors are closed, then spans
  *     many N           N spans of no work
+ *     statuses N       N spans, every third of which fails; of every sixth that is taken back
  */
 #include "millrace/probe.h"
 
@@ -262,6 +263,23 @@ static void many(const char *what, long count)
     }
 }
 
+static void statuses(long count)
+{
+    for (long i = 0; i < count; i++) {
+        MR_SPAN("outer");
+        {
+            MR_SPAN("tried");
+            errno = 1234;
+            if (i % 3 == 0)
+                mr_status_failed();
+            if (i % 6 == 0)
+                mr_status_ok();
+            if (errno != 1234)
+                abort();
+        }
+    }
+}
+
 static int closes(void)
 {
     int pipes[2];
@@ -294,6 +312,10 @@ int main(int argc, char **argv)
         return closes();
     if (strcmp(mode, "many") == 0) {
         many("", number);
+        return 0;
+    }
+    if (strcmp(mode, "statuses") == 0) {
+        statuses(number);
         return 0;
     }
     return 2;

@@ -225,6 +225,13 @@ def combinations():
         check(done.returncode == 0 and "MILLRACE_COUNTERS=xxx" in done.stderr, f"{done}")
 
 
+def statuses(**variables):
+    run = Run(SUBJECT, "statuses", 600, **variables)
+    rows = {row["name"]: (row["ok"], row["failed"]) for row in run.document["functions"]}
+    check(rows == {"outer": (600, 0), "tried": (500, 100)}, f"ok and failed: {rows}")
+    check(run.document["ledger"]["reduced"] == 600 * 4 + 200 + 100, f"{run.document['ledger']}")
+
+
 def recorded():
     with system.System() as chain:
         done = subprocess.run([system.MILLRACE, "record", "--output", str(chain.folder / "data"), "--counters", "page-faults",
@@ -235,6 +242,7 @@ def recorded():
 
 
 def test():
+    statuses()
     combinations()
     streams_without_counters()
     if not can_count():
@@ -242,6 +250,7 @@ def test():
         sys.exit(system.SKIP)
     known_numbers()
     recorded()
+    statuses(MILLRACE_COUNTERS="page-faults")
     names_that_are_none()
     more_threads_than_descriptors()
     if "thread" not in os.environ.get("MR_SANITIZE", ""):  # which lets no forked child start a thread

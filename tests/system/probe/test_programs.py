@@ -407,7 +407,7 @@ def test_clocks():
           "a clock that does not exist is taken")
 
 
-PUBLIC = {"mr_probe_active", "mr_probe_enter", "mr_probe_exit", "mr_probe_flush", "mr_probe_link", "mr_probe_stats", "mr_probe_switch", "mr_thread_name",
+PUBLIC = {"mr_probe_active", "mr_probe_enter", "mr_probe_exit", "mr_probe_flush", "mr_probe_link", "mr_probe_stats", "mr_probe_status", "mr_probe_switch", "mr_thread_name",
           "__cyg_profile_func_enter", "__cyg_profile_func_exit", "mr_probe_module_add", "mr_probe_module_remove"}
 
 
