@@ -73,6 +73,26 @@ def orders(chain):
     check(not any(row.startswith("Entry points") for row in rows), "no rows, no table")
 
 
+def clocks(chain, toy):
+    """Each clock gives the same calls; what ticks hide is a bound, in text, JSON, and at no place a time of 0."""
+    for clock in ("tsc", "monotonic", "hybrid"):
+        done = millrace(chain, "record", "--clock", clock, "--output", chain.folder / clock, toy, COUNT, 0)
+        check(done.returncode == 0, f"{clock}: {done}")
+        told = json.loads(report(chain, "--json", chain.folder / clock))
+        check(told["ledger"]["last"] == told["ledger"]["reduced"] == EVENTS, f"{clock}: {told['ledger']}")
+        kind = told["clocks"][0]["kind"]
+        if clock == "monotonic":
+            check(kind == "monotonic" and "tick_ns" not in told, f"{told['clocks']}")
+        elif clock == "hybrid" and len(os.sched_getaffinity(0)) > 1 and kind != "monotonic":
+            check(told["tick_ns"] == told["clocks"][0]["tick_ns"] == 1000, f"{told['clocks']}")
+            check("hybrid, ticks of 1.00 \u00b5s" in done.stderr, done.stderr)
+            check(" 0 ns" not in done.stderr, done.stderr)
+        else:
+            check("tick_ns" not in told, f"{told['clocks']}")
+    bad = millrace(chain, "record", "--clock", "sundial", toy, 1, 0)
+    check(bad.returncode == 2 and "tsc|hybrid|monotonic" in bad.stderr, f"{bad}")
+
+
 def compares(chain, toy):
     done = millrace(chain, "record", "--compare", "--output", "compared", toy, COUNT)
     check(done.returncode == 0, f"{done}")
@@ -149,6 +169,7 @@ def test():
         toy = system.compile_program(chain.folder / "toy", [HERE / "toy.c"])
         records(chain, toy)
         orders(chain)
+        clocks(chain, toy)
         compares(chain, toy)
         ends_by_a_signal(chain, toy)
         replaces_only_recordings(chain, toy)
