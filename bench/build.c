@@ -185,9 +185,11 @@ enum mr_status mr_build_flags(const struct mr_build *build, const char *package,
 /* The first line that says what is wrong; a linker says "error" only at its end. */
 static void first_error(struct mr_buffer *errors, char *out, size_t size)
 {
-    const char *text = mr_command_text(errors), *at = strstr(text, "error"),
-               *start = text;
+    const char *text = mr_command_text(errors), *start = text;
+    const char *at = strstr(text, "undefined reference");
 
+    if (!at)
+        at = strstr(text, "error");
     for (const char *c = text; at && c < at; c++)
         if (*c == '\n')
             start = c + 1;

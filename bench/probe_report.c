@@ -260,6 +260,7 @@ static const struct mr_table_column program_columns[] = {
     {"x plain", "seconds", "plain", MR_TABLE_RATIO, 2},
     {"x off", "seconds_over_off", "off", MR_TABLE_RATIO, 2},
     {"CPU s", "cpu_seconds", NULL, MR_TABLE_VALUE, 2},
+    {"x plain", "cpu_seconds", "plain", MR_TABLE_RATIO, 2},
     {"start ms", "start_ms", NULL, MR_TABLE_VALUE, 2},
     {"private KiB", "private_kib", NULL, MR_TABLE_VALUE, 0},
     {"loaded B", "loaded_bytes", NULL, MR_TABLE_VALUE, 0},
