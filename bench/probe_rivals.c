@@ -144,13 +144,17 @@ static enum mr_status need_session_daemon(struct mr_probe_bench *bench,
 enum mr_status mr_rival_lttng_begin(struct mr_probe_bench *bench, struct mr_words *argv,
                                     struct mr_words *env, struct mr_error *error)
 {
+    static const char *const create = "lttng --no-sessiond create " LTTNG_SESSION;
     char output[PATH_MAX + 16];
     enum mr_status status = need_session_daemon(bench, error);
 
     MR_UNUSED(argv);
     (void)snprintf(output, sizeof(output), "--output=%s", bench->rival_folder);
-    if (status == MR_OK)
-        status = lttng(bench, "lttng --no-sessiond create " LTTNG_SESSION, output, error);
+    if (status == MR_OK && lttng(bench, create, output, NULL) != MR_OK) {
+        /* One that an interrupted run left in a daemon that is not ours. */
+        (void)lttng(bench, "lttng --no-sessiond destroy " LTTNG_SESSION, NULL, NULL);
+        status = lttng(bench, create, output, error);
+    }
     if (status == MR_OK)
         status = lttng(bench,
                        "lttng --no-sessiond enable-event --session " LTTNG_SESSION " -u",
