@@ -40,7 +40,8 @@ static const struct mr_option_table table = {
     .spec_count = MR_ARRAY_COUNT(specs),
     .stop_at_positional = true};
 
-static const char *const policies[] = {"block", "drop"};
+static const char *const policies[] = {"block", "drop", "overwrite"};
+#define POLICY_OVERWRITE 2
 static const char *const clocks[] = {"tsc", "hybrid", "monotonic"};
 static const char *const shapes[] = {"folded", "exact", "set"};
 
@@ -198,21 +199,21 @@ static int record_privately(const struct record_options *options,
     return exit_status;
 }
 
-/* `rest`: what follows the options; at most where to leave the recording. */
-static int dump(const struct record_options *options, char **rest, int count)
+/* What the flight recorder of a process holds becomes a recording in `store`. */
+static int dump(const struct record_options *options, const char *process,
+                bool is_recovery, const char *store)
 {
     const struct mr_view view = {.functions = (size_t)options->functions,
                                  .entries = (size_t)options->entries,
                                  .sort = (enum mr_view_sort)options->sort,
                                  .width = mr_terminal_width(STDOUT_FILENO)};
-    const bool is_recovery = *options->recover != '\0';
     const struct mr_dump wanted = {
         .command = table.command,
-        .process = is_recovery ? options->recover : options->dump,
+        .process = process,
         .is_recovery = is_recovery,
         .places = options->recorder_dir,
         .endpoint = options->endpoint,
-        .chain = {.store = count > 0 ? rest[0] : options->output,
+        .chain = {.store = store,
                   .outer = options->outer,
                   .root = options->root,
                   .shapes = shapes[options->shapes],
@@ -220,12 +221,40 @@ static int dump(const struct record_options *options, char **rest, int count)
                   .is_of_any_time = true},
         .view = &view};
 
+    return mr_dump_command(&wanted);
+}
+
+/* `rest`: what follows the options; at most where to leave the recording. */
+static int dump_or_recover(const struct record_options *options, char **rest, int count)
+{
+    const bool is_recovery = *options->recover != '\0';
+
     if (*options->dump && *options->recover)
         return say(EXIT_USAGE, "either --dump or --recover");
     if (count > 1)
         return say(EXIT_USAGE, "--dump and --recover run no program: one directory may "
                                "follow");
-    return mr_dump_command(&wanted);
+    return dump(options, is_recovery ? options->recover : options->dump, is_recovery,
+                count > 0 ? rest[0] : options->output);
+}
+
+/* Policy overwrite: nothing is sent; what a program that dies has left is recovered. */
+static int record_flight(const struct record_options *options, struct mr_target *target)
+{
+    struct mr_error error = MR_ERROR_NONE;
+    struct mr_run result = {0};
+    char pid[32];
+
+    if (*options->recorder_dir)
+        (void)setenv("MILLRACE_RECORDER_DIR", options->recorder_dir, 1);
+    if (run(options, "", target, &result, &error) != MR_OK)
+        return say(EXIT_FAILURE, error.text);
+    (void)snprintf(pid, sizeof(pid), "%ld", (long)target->pid);
+    if (target->was_killed)
+        (void)dump(options, pid, true, options->output);
+    else
+        (void)say(0, "the program came to its end: its flight recorder is not kept");
+    return result.exit_status;
 }
 
 int mr_record_command(int argc, char **argv)
@@ -238,13 +267,15 @@ int mr_record_command(int argc, char **argv)
     if (exit_status >= 0)
         return exit_status;
     if (*options.dump || *options.recover)
-        return dump(&options, argv + first, argc - first);
+        return dump_or_recover(&options, argv + first, argc - first);
     if (first >= argc)
         return say(EXIT_USAGE, "name a program to run (see 'millrace record --help')");
     exit_status = examine(argv[first], options.unchecked, &target);
     if (exit_status >= 0)
         return exit_status;
     target.argv = argv + first;
+    if (options.policy == POLICY_OVERWRITE)
+        return record_flight(&options, &target);
     return *options.endpoint ? record_to_endpoint(&options, &target)
                              : record_privately(&options, &target);
 }

@@ -117,13 +117,14 @@ MR_NORETURN static void become_target(const struct mr_target *target, int report
     _exit(126);
 }
 
+/* Its status of waitpid(). */
 static int wait_for(pid_t pid)
 {
     int status = 0;
 
     while (waitpid(pid, &status, 0) < 0 && errno == EINTR)
         continue;
-    return mr_child_exit_status(status);
+    return status;
 }
 
 static enum mr_status start(const struct mr_target *target,
@@ -168,7 +169,12 @@ enum mr_status mr_target_run(struct mr_target *target, struct mr_error *error)
     start_ns = mr_clock_monotonic_ns();
     status = start(target, &saved, error);
     if (status == MR_OK) {
-        target->exit_status = wait_for((pid_t)running_pid);
+        int ended;
+
+        target->pid = (pid_t)running_pid;
+        ended = wait_for(target->pid);
+        target->exit_status = mr_child_exit_status(ended);
+        target->was_killed = WIFSIGNALED(ended);
         target->wall_ns = mr_clock_monotonic_ns() - start_ns;
     }
     running_pid = 0;

@@ -15,11 +15,12 @@
 #include <limits.h>
 #include <stdbool.h>
 #include <stdint.h>
+#include <sys/types.h>
 
 struct mr_target {
     char path[PATH_MAX];
     char **argv;
-    const char *endpoint; /* NULL: run it untraced */
+    const char *endpoint; /* NULL: run it untraced; "": nothing is sent */
     const char *policy, *clock, *counters;
     uint64_t block_timeout_ns;
     bool preload; /* it has the hooks, but not the library */
@@ -27,6 +28,8 @@ struct mr_target {
     uint64_t started_ns; /* Unix time */
     uint64_t wall_ns;
     int exit_status; /* 128 + signal where one ended it */
+    bool was_killed; /* by a signal */
+    pid_t pid;
 };
 
 /* MR_EIO when it could not be started. */

@@ -71,6 +71,23 @@ def crashed(system):
     check("which is dead" in run.stderr and not subject.files(), run.stderr)
 
 
+def run_by_record(system):
+    """`millrace record --policy overwrite` makes a recording of a program that dies, and of no other."""
+    folder = system.folder / "flight"
+    folder.mkdir()
+    recording = folder / "data"
+    own = {name: os.environ.get(name, "") + ":handle_segv=0" for name in ("ASAN_OPTIONS", "TSAN_OPTIONS")}
+    flight = ["record", "--policy", "overwrite", "--recorder-dir", folder, "--output", recording, BIN / "recorder_subject"]
+    run = millrace(system, *flight, "crash", folder / "counts", THREADS, status=128 + signal.SIGSEGV, **own)
+    check("which is dead" in run.stderr and "Functions by self time" in run.stdout, run)
+    check(not list(folder.glob("millrace-*")), "the file is still there")
+    shutil.rmtree(recording)
+    run = millrace(system, *flight, "end", folder / "counts", 100)
+    check("is not kept" in run.stderr and not recording.exists(), run)
+    # What the user's environment says about the program does not stand in the way.
+    millrace(system, "record", "--recover", folder / "counts", status=2, MILLRACE_POLICY="overwrite")
+
+
 def busy_is_dumped(system):
     subject = Subject(system, "busy", THREADS)
     wait_for_laps(subject)
@@ -241,7 +258,7 @@ def full_disks(system):
     return None
 
 
-CASES = [killed_in_the_middle, crashed, busy_is_dumped, sent_to_a_chain, forked_and_exec, copied_past_the_handlers, normal_end_leaves_nothing,
+CASES = [killed_in_the_middle, crashed, run_by_record, busy_is_dumped, sent_to_a_chain, forked_and_exec, copied_past_the_handlers, normal_end_leaves_nothing,
          old_ones_are_removed, mistakes, other_users_process, no_place, full_disks]
 
 
