@@ -15,10 +15,6 @@
  * Checked by: tests/system/probe.
  */
 
-MR_EXPORT unsigned char mr_probe_active;
-
-MR_HIDDEN struct mr_hook_state mr_hook_state;
-
 MR_COLD MR_NOINLINE static void wide(struct mr_thread *thread, uint64_t dir,
                                      uint64_t address)
 {

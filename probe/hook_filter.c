@@ -31,7 +31,14 @@ enum mode {
     MODE_SOME,
 };
 
+/* Here and not with the hooks: a static program without hooks links none. */
+MR_HIDDEN struct mr_hook_state mr_hook_state;
+
 static _Atomic uint32_t mode;
+
+/* Under the lock: whether any module had hooks when the loader last changed something. */
+static bool has_hooks;
+static uint64_t seen_generation;
 
 static uint32_t wanted(void)
 {
@@ -112,12 +119,21 @@ static void apply_to_function(const struct work *work, const struct mr_symbols *
     set_exception(site, is_on != is_default);
 }
 
+/* The library of the probe itself names the hooks because it has them. */
+static bool is_own_library(const struct mr_module *module)
+{
+    uint64_t here = (uintptr_t)mr_hook_filter_apply;
+
+    return !module->is_executable && here - module->address < module->size;
+}
+
 static void apply_to_module(const struct work *work, const struct mr_module *module)
 {
     struct mr_symbols symbols;
 
-    if (mr_symbols_open(&symbols, module) != MR_OK)
+    if (is_own_library(module) || mr_symbols_open(&symbols, module) != MR_OK)
         return;
+    has_hooks |= symbols.has_hooks;
     for (uint32_t i = 0; i < symbols.count && symbols.has_hooks; i++)
         if (i == 0 || symbols.items[i].address != symbols.items[i - 1].address)
             apply_to_function(work, &symbols, &symbols.items[i]);
@@ -126,12 +142,18 @@ static void apply_to_module(const struct work *work, const struct mr_module *mod
 
 static enum mr_status apply_to_modules(const struct work *work)
 {
-    struct mr_module_table *table =
-        mmap(NULL, sizeof(*table), PROT_READ | PROT_WRITE,
-             MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    uint64_t generation = mr_modules_generation();
+    struct mr_module_table *table;
+
+    if (generation == seen_generation && !has_hooks)
+        return MR_OK;
+    table = mmap(NULL, sizeof(*table), PROT_READ | PROT_WRITE,
+                 MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
 
     if ((void *)table == MAP_FAILED)
         return MR_ENOMEM;
+    seen_generation = generation;
+    has_hooks = false;
     mr_modules_scan(table);
     for (uint32_t i = 0; i < table->count; i++)
         apply_to_module(work, &table->items[i]);

@@ -35,6 +35,7 @@
 #include <sys/mman.h>
 
 MR_HIDDEN struct mr_probe *mr_probe;
+MR_EXPORT unsigned char mr_probe_active;
 
 void mr_probe_set_active(bool is_active)
 {
