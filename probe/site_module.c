@@ -168,8 +168,8 @@ static void neutralise(struct mr_patch *patch, const struct mr_module *module,
 enum mr_status mr_site_module_neutralise(const struct mr_site_module *told,
                                          struct mr_error *error)
 {
+    struct mr_site_table table = {0};
     struct mr_module module;
-    struct mr_site_table table;
     struct mr_patch patch;
     enum mr_status status = find(told, &module, &table, error);
 

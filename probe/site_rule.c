@@ -81,14 +81,14 @@ bool mr_site_rule_is_all(const struct mr_site_rule *rule)
 static size_t bare_size(const char *name)
 {
     static const char anonymous[] = "(anonymous namespace)";
-    static const char operator_[] = "operator()";
+    static const char call_operator[] = "operator()";
     size_t depth = 0, i = 0;
 
     while (name[i] != '\0') {
         if (strncmp(name + i, anonymous, sizeof(anonymous) - 1) == 0) {
             i += sizeof(anonymous) - 1;
-        } else if (strncmp(name + i, operator_, sizeof(operator_) - 1) == 0) {
-            i += sizeof(operator_) - 1;
+        } else if (strncmp(name + i, call_operator, sizeof(call_operator) - 1) == 0) {
+            i += sizeof(call_operator) - 1;
         } else {
             if (name[i] == '(' && depth == 0)
                 break;

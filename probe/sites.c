@@ -16,6 +16,7 @@
  */
 #include "probe/sites.h"
 
+#include "probe/futex.h"
 #include "probe/hook_filter.h"
 #include "probe/include/millrace/probe.h"
 #include "probe/registry.h"
@@ -33,6 +34,7 @@
 /* The part of the probe's one registry that exists before the probe does. */
 static struct {
     pthread_mutex_t lock;
+    uint64_t signals; /* of who holds the lock, before it did */
     enum mr_sites_mode mode;
     const struct mr_windows *windows;
     struct mr_site_module early[EARLY_MAX];
@@ -47,14 +49,21 @@ static struct {
     bool is_as_started; /* the last rule is the environment's */
 } registry = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
+/* Signals are blocked: a handler that forks would wait for its own thread. */
 static void lock(void)
 {
+    uint64_t mask = mr_signals_block();
+
     (void)pthread_mutex_lock(&registry.lock);
+    registry.signals = mask;
 }
 
 static void unlock(void)
 {
+    uint64_t mask = registry.signals;
+
     (void)pthread_mutex_unlock(&registry.lock);
+    mr_signals_restore(mask);
 }
 
 static void refuse(const struct mr_error *error)

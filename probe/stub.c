@@ -16,8 +16,9 @@
 #endif
 
 #define PAGE_BYTES UINT64_C(4096)
-#define HEAD_BYTES 64 /* the address of the common stub, and room to a cache line */
-#define THUNK_BYTES 16
+#define HEAD_BYTES                                                                       \
+    UINT64_C(64) /* the address of the common stub, and room to a cache line */
+#define THUNK_BYTES UINT64_C(16)
 #define FUNCTION_BYTES (2 * THUNK_BYTES)
 
 /* A site and its thunk are at most this far apart, whichever of the module's. */
