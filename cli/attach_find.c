@@ -9,7 +9,6 @@
 
 #include <dirent.h>
 #include <errno.h>
-#include <inttypes.h>
 #include <pwd.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -63,17 +62,17 @@ static enum mr_status not_ours(pid_t pid, struct mr_error *error)
 
 static void add_inode(struct inodes *inodes, pid_t pid, const char *name)
 {
+    static const char kind[] = "socket:[";
     char path[PATH_SIZE + 256], target[64];
     ssize_t size;
-    uint64_t inode;
 
     (void)snprintf(path, sizeof(path), "/proc/%d/fd/%.255s", (int)pid, name);
     size = readlink(path, target, sizeof(target) - 1);
     if (size <= 0 || inodes->count == SOCKETS_MAX)
         return;
     target[size] = '\0';
-    if (sscanf(target, "socket:[%" SCNu64 "]", &inode) == 1)
-        inodes->items[inodes->count++] = inode;
+    if (strncmp(target, kind, sizeof(kind) - 1) == 0)
+        inodes->items[inodes->count++] = strtoull(target + sizeof(kind) - 1, NULL, 10);
 }
 
 static enum mr_status list_sockets(pid_t pid, struct inodes *inodes,
@@ -104,19 +103,23 @@ static bool has_inode(const struct inodes *inodes, uint64_t inode)
 }
 
 /* "Num: RefCount Protocol Flags Type St Inode Path" of a listener of ours. */
-static bool read_line(const char *line, const struct inodes *inodes, char *address)
+static bool read_line(char *line, const struct inodes *inodes, char *address)
 {
-    unsigned flags;
-    uint64_t inode;
-    char path[MR_ATTACH_ADDRESS_SIZE];
+    const char *fields[8];
+    char *rest = line, *field;
+    size_t count = 0;
 
-    if (sscanf(line, "%*s %*s %*s %x %*s %*s %" SCNu64 " %127s", &flags, &inode, path) !=
-            3 ||
-        !(flags & LISTENS) || !strstr(path, MARK))
+    line[strcspn(line, "\n")] = '\0';
+    while (count < 7 && (field = strsep(&rest, " ")) != NULL)
+        if (*field)
+            fields[count++] = field;
+    if (count < 7 || !rest || !strstr(rest, MARK) ||
+        strlen(rest) >= MR_ATTACH_ADDRESS_SIZE)
         return false;
-    if (!has_inode(inodes, inode))
+    if (!(strtoul(fields[3], NULL, 16) & LISTENS) ||
+        !has_inode(inodes, strtoull(fields[6], NULL, 10)))
         return false;
-    (void)snprintf(address, MR_ATTACH_ADDRESS_SIZE, "%s", path);
+    (void)snprintf(address, MR_ATTACH_ADDRESS_SIZE, "%s", rest);
     return true;
 }
 

@@ -185,7 +185,8 @@ void mr_attach_put(struct mr_attach_writer *writer, const char *key, const char 
         return;
     }
     clean(line + head);
-    (void)strcat(line, "\n");
+    line[head + size] = '\n';
+    line[head + size + 1] = '\0';
     put_text(writer, line);
     writer->fields += !writer->is_cut;
 }

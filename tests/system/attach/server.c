@@ -135,16 +135,16 @@ PLAIN static void children(int count)
 
         if (pid == 0) {
             (void)prctl(PR_SET_PDEATHSIG, SIGKILL);
-            while (!is_ending)
-                rest(1000);
-            _exit(0);
+            (void)signal(SIGTERM, SIG_DFL);
+            for (;;)
+                (void)pause();
         }
         (void)printf("child %d\n", (int)pid);
     }
     (void)printf("all\n");
     (void)fflush(stdout);
     while (!is_ending)
-        rest(1000);
+        rest(10000);
     (void)kill(0, SIGTERM);
     while (wait(NULL) > 0)
         continue;
