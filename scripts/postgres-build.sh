@@ -66,10 +66,10 @@ build() {
         rm -rf "$prefix" "$objects"
         mkdir -p "$objects"
         cd "$objects"
-        # The libraries as LIBS: PostgreSQL links with --as-needed, which leaves out what stands before the objects. What
+        # The libraries as LDFLAGS: these go to shared libraries, too, which have patchable sites of their own. What
         # configure tries stays untraced, whatever the environment says.
         env -u MILLRACE_ENDPOINT "$tree/configure" --prefix="$prefix" --without-readline --without-zlib \
-            CC="${CC:-gcc}" CFLAGS="-O2 -w $cflags" LIBS="$libs" >"$log" 2>&1 || fail "configure failed"
+            CC="${CC:-gcc}" CFLAGS="-O2 -w $cflags" LDFLAGS="$libs" >"$log" 2>&1 || fail "configure failed"
         echo "$stamp" >"$objects/configured"
     fi
     cd "$objects"

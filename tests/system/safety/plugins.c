@@ -33,10 +33,10 @@ TRACED static void *other(void *argument)
 {
     HERE;
     (void)argument;
-    while (!is_done) {
+    do {
         busy();
         (void)usleep(100);
-    }
+    } while (!is_done);
     return NULL;
 }
 
