@@ -49,6 +49,9 @@ def check_shapes(found, allowed, wanted):
 
 def test_control_alone_starts_nothing_else(chain):
     with Program(chain.folder / "hooks", MILLRACE_CONTROL_DIR=chain.folder) as server:
+        # Threads name themselves once they run.
+        wait_until(lambda: "millrace-ctl" in threads_of(server.pid), common.WAIT_S, "the control thread")
+        status_of(server.pid)
         ours = [name for name in threads_of(server.pid) if name.startswith("millrace")]
         check(ours == ["millrace-ctl"], f"threads: {ours}")
         name, = own_sockets(server.pid)
