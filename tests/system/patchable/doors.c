@@ -15,9 +15,9 @@ KEEP static int tiny_add(int value)
 }
 
 /* Some hundred bytes of code. */
-KEEP static int large_mix(volatile int *values, int count)
+KEEP static unsigned large_mix(volatile unsigned *values, int count)
 {
-    int sum = 0;
+    unsigned sum = 0;
 
     for (int i = 0; i < count; i++) {
         values[0] = values[1] * 3 + values[2] * 5 + values[3] * 7;
@@ -36,12 +36,12 @@ KEEP static int tiny_sub(int value)
 
 KEEP static int batch(void)
 {
-    volatile int values[4] = {1, 2, 3, 4};
-    int sum = 0;
+    volatile unsigned values[4] = {1, 2, 3, 4};
+    unsigned sum = 0;
 
     for (int i = 0; i < 100; i++)
-        sum += tiny_add(i) + tiny_sub(i) + large_mix(values, 2);
-    return sum;
+        sum += (unsigned)(tiny_add(i) + tiny_sub(i)) + large_mix(values, 2);
+    return (int)(sum % 1000);
 }
 
 int main(void)
