@@ -216,6 +216,15 @@ static enum mr_status add_door(struct mr_probe_bench *bench, const struct choice
     return status;
 }
 
+/* Whether any door was chosen. */
+static bool has_doors(const struct choice *choice)
+{
+    for (size_t i = 0; i < mr_variant_count; i++)
+        if (choice->variants >> i & 1 && mr_variants[i].kind == MR_VARIANT_DOOR)
+            return true;
+    return false;
+}
+
 /* All that are compiled by this one. */
 static uint32_t variants_of(const char *compiler)
 {
@@ -240,7 +249,7 @@ static bool is_wanted(const struct mr_probe_bench *bench, const struct choice *c
                 (choice->variants & variants_of(which->compiler)) != 0);
     case MR_VARIANT_NOPS:
         return MR_WORKLOAD_SMALL(workload) && threads == 1 &&
-               choice->sinks & UINT32_C(1) << MR_SINK_OFF && choice->variants != 0;
+               choice->sinks & UINT32_C(1) << MR_SINK_OFF && has_doors(choice);
     case MR_VARIANT_DOOR:
         return is_chosen && (!which->spans_only || MR_WORKLOAD_SMALL(workload) ||
                              workload == MR_WORKLOAD_STAMPS);
