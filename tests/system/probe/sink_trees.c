@@ -115,7 +115,7 @@ void sink_trees_open(const char *path)
 
 struct mr_source *sink_trees_source(const struct mr_hello *hello, uint32_t number)
 {
-    struct mr_source *source;
+    struct mr_source *source = NULL; /* clang does not see that die() ends */
 
     if (trees.count == SOURCES_MAX || mr_source_new(hello, false, &source) != MR_OK)
         die("too many sources");
