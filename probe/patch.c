@@ -75,11 +75,22 @@ static bool write_by_kernel(struct mr_patch *patch, uint64_t address, uint8_t by
     return false;
 }
 
+/* ThreadSanitizer has no shadow for code. One byte is one store on every processor. */
+MR_ARCH_NO_TSAN MR_NOINLINE static void store_byte(uint64_t address, uint8_t byte)
+{
+    *(volatile uint8_t *)pointer_to(address) = byte;
+}
+
+MR_ARCH_NO_TSAN MR_NOINLINE static uint8_t load_byte(uint64_t address)
+{
+    return *(const volatile uint8_t *)pointer_to(address);
+}
+
 static bool write_byte(struct mr_patch *patch, uint64_t address, uint8_t byte)
 {
     if (!is_writable(patch, address, 1))
         return write_by_kernel(patch, address, byte);
-    mr_arch_store_u8(pointer_to(address), byte);
+    store_byte(address, byte);
     return true;
 }
 
@@ -94,9 +105,7 @@ bool mr_patch_write(struct mr_patch *patch, uint64_t address, const uint8_t *byt
 
 bool mr_patch_swap(struct mr_patch *patch, uint64_t address, uint8_t from, uint8_t to)
 {
-    const volatile uint8_t *at = pointer_to(address);
-
-    return *at == from && write_byte(patch, address, to);
+    return load_byte(address) == from && write_byte(patch, address, to);
 }
 
 /*
