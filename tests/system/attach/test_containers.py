@@ -12,8 +12,17 @@ from common import Program, attach, own_sockets, status_of
 from system import check, wait_until
 
 NOBODY = ["setpriv", "--reuid", "65534", "--regid", "65534", "--clear-groups"]
-# The places where a socket could be made, writable (rw) or not (ro), and this file system's own.
-PLACES = "for place in /tmp /dev/shm /var/tmp /run; do mount -t tmpfs -o {} none $place || exit 99; done; exec \"$@\""
+# The places where a socket could be made, writable (rw) or not (ro), and this file system's own. What is built may lie in
+# one of them and is put back where it was.
+PLACES = """exec 9<"$MR_BUILD"
+for place in /tmp /dev/shm /var/tmp /run; do
+    mount -t tmpfs none $place || exit 99
+    case $MR_BUILD in $place/*) mkdir -p "$MR_BUILD" && mount -c --rbind /proc/self/fd/9 "$MR_BUILD" || exit 98 ;; esac
+    [ {} = rw ] || mount -o remount,ro $place || exit 97
+done
+exec 9<&-
+exec "$@"
+"""
 
 
 def can(*command):
