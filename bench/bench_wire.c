@@ -34,7 +34,7 @@
 #define LOOPS_MAX 1000
 #define EVENTS_DEFAULT 4000000
 #define CHUNK_WORDS_DEFAULT 8000
-#define WORD_SIZE sizeof(uint64_t)
+#define WORD_SIZE 8u
 #define CHECK(condition) ((condition) ? (void)0 : abort())
 
 static const int levels[] = {-5, -1, 1, 3, 6};
