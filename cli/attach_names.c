@@ -103,7 +103,7 @@ static void read_modules(pid_t pid, struct names *names)
     while (maps && files < FILES_MAX && fgets(line, sizeof(line), maps)) {
         const char *file = code_path(line);
 
-        if (!file || strcmp(file, last) == 0)
+        if (!file || strcmp(file, last) == 0 || strstr(file, "/libmillrace."))
             continue;
         (void)snprintf(last, sizeof(last), "%s", file);
         (void)snprintf(path, sizeof(path), "/proc/%d/root%s", (int)pid, file);
@@ -125,40 +125,68 @@ static void strip(const char *glob, char *word, size_t size)
     word[used] = '\0';
 }
 
-/* A name is told once; an empty one is near to nothing. */
-static void forget(struct names *names, const char *name)
+/* What of each name the glob's words are compared with: "hanle_*" with as many letters as it has. */
+static void shorten(const struct names *all, const char *glob, const char *word,
+                    struct names *keys)
 {
-    char copy[NAME_SIZE];
+    size_t end = strlen(glob),
+           most = end && glob[end - 1] == '*' ? strlen(word) : NAME_SIZE;
 
-    (void)snprintf(copy, sizeof(copy), "%s", name);
+    keys->items = calloc(all->count + 1, sizeof(*keys->items));
+    for (size_t i = 0; keys->items && i < all->count; i++) {
+        keys->items[i] = strndup(all->items[i], most);
+        if (!keys->items[i])
+            break;
+        keys->count++;
+    }
+}
+
+static void free_names(struct names *names)
+{
     for (size_t i = 0; i < names->count; i++)
-        if (strcmp(names->items[i], copy) == 0)
-            names->items[i][0] = '\0';
+        free(names->items[i]);
+    free(names->items);
+}
+
+/* The number of the key that is nearest to the word, whose name is told only once; `count`: none is. */
+static size_t take_nearest(const struct names *all, struct names *keys, const char *word)
+{
+    const char *nearest =
+        mr_options_nearest(word, (const char *const *)keys->items, keys->count);
+    size_t found = 0;
+
+    while (found < keys->count && keys->items[found] != nearest)
+        found++;
+    if (found == keys->count || !*nearest)
+        return all->count;
+    for (size_t i = 0; i < keys->count; i++)
+        if (strcmp(all->items[i], all->items[found]) == 0)
+            keys->items[i][0] = '\0'; /* an empty one is near to nothing */
+    return found;
 }
 
 bool mr_attach_nearest(pid_t pid, const char *glob, char *names, size_t size)
 {
-    struct names all = {0};
+    struct names all = {0}, keys = {0};
     char word[NAME_SIZE];
     size_t used = 0;
 
     strip(glob, word, sizeof(word));
     read_modules(pid, &all);
+    shorten(&all, glob, word, &keys);
     for (int i = 0; i < SUGGESTIONS_MAX; i++) {
-        const char *nearest =
-            mr_options_nearest(word, (const char *const *)all.items, all.count);
+        size_t nearest = take_nearest(&all, &keys, word);
         int more;
 
-        if (!nearest || !*nearest)
+        if (nearest == all.count)
             break;
-        more = snprintf(names + used, size - used, "%s%s", used ? ", " : "", nearest);
+        more = snprintf(names + used, size - used, "%s%s", used ? ", " : "",
+                        all.items[nearest]);
         if (more < 0 || (size_t)more >= size - used)
             break;
         used += (size_t)more;
-        forget(&all, nearest);
     }
-    for (size_t i = 0; i < all.count; i++)
-        free(all.items[i]);
-    free(all.items);
+    free_names(&keys);
+    free_names(&all);
     return used > 0;
 }
