@@ -26,10 +26,10 @@ static bool is_key(const char *text)
     return size > 0 && size <= MR_ATTACH_KEY_MAX && text[size] == '\0';
 }
 
-/* The next line of `*rest`, ended with a zero; NULL when the message ends. */
-static char *next_line(char **rest)
+/* The next line of `*rest`, which ends at `end_of_all`, ended with a zero; NULL when the message ends. */
+static char *next_line(char **rest, const char *end_of_all)
 {
-    char *line = *rest, *end = strchr(line, '\n');
+    char *line = *rest, *end = memchr(line, '\n', (size_t)(end_of_all - line));
 
     if (!end || end == line)
         return NULL;
@@ -102,8 +102,8 @@ enum mr_status mr_attach_parse(char *text, size_t size, struct mr_attach_message
     status = check_bytes(text, size, error);
     if (status != MR_OK)
         return status;
-    status = parse_head(next_line(&rest), message, error);
-    while (status == MR_OK && (line = next_line(&rest)) != NULL)
+    status = parse_head(next_line(&rest, text + size), message, error);
+    while (status == MR_OK && (line = next_line(&rest, text + size)) != NULL)
         status = parse_field(line, message, error);
     if (status == MR_OK && rest + 1 != text + size)
         return mr_error_set(error, MR_EFORMAT, "more behind the empty line");

@@ -98,6 +98,8 @@ def test_a_socket_that_the_program_closes_comes_back(chain):
 
 
 def test_every_child_has_a_socket_of_its_own(chain):
+    if os.environ.get("MR_SANITIZE"):
+        return "skipped: a sanitizer's runtime can be locked for ever in a child that is forked while threads run"
     with Program(chain.folder / "hooks", "children", "100", wait=False) as parent:
         pids = []
         for line in parent.process.stdout:
@@ -118,6 +120,7 @@ def test_every_child_has_a_socket_of_its_own(chain):
         # The children's end does not wait for the receiver that is not there.
         parent.process.terminate()
         parent.process.wait(common.WAIT_S)
+    return None
 
 
 def switch_for_ever(pid, stop, endpoint, faults):
