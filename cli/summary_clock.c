@@ -81,6 +81,22 @@ static enum mr_status put_drift(const struct mr_summary_clock *clock,
                                    drift > 0 ? "ahead" : "back");
 }
 
+static enum mr_status put_depth(const struct mr_summary_source *row,
+                                struct mr_buffer *out)
+{
+    const struct mr_summary_clock *told = &row->clock;
+    char text[MR_RENDER_SIZE];
+
+    return mr_buffer_append_format(
+        out,
+        "Depth     %s[%" PRIu32 "]: depth limit %" PRIu64 ": %s calls below it were made "
+        "and not recorded; their time is in the calls that made them\n",
+        row->app, row->pid, number_of(told, MR_NOTE_DEPTH_LIMIT),
+        told->notes[MR_NOTE_DEPTH_SKIPPED]
+            ? mr_render_count(number_of(told, MR_NOTE_DEPTH_SKIPPED), text)
+            : "unknown");
+}
+
 static enum mr_status put_one(const struct mr_summary_source *row, struct mr_buffer *out)
 {
     const struct mr_summary_clock *clock = &row->clock;
@@ -110,13 +126,16 @@ static enum mr_status put_one(const struct mr_summary_source *row, struct mr_buf
         if (status == MR_OK)
             status = put_drift(clock, out);
     }
+    if (status == MR_OK && number_of(clock, MR_NOTE_DEPTH_LIMIT) > 0)
+        status = put_depth(row, out);
     return status;
 }
 
 static bool is_worth_telling(const struct mr_summary_clock *clock)
 {
     return clock->notes[MR_NOTE_CLOCK_WARNING] || number_of(clock, MR_NOTE_TICK_NS) > 0 ||
-           number_of(clock, MR_NOTE_TIMES_CLAMPED) > 0 || has_drifted(clock);
+           number_of(clock, MR_NOTE_TIMES_CLAMPED) > 0 || has_drifted(clock) ||
+           number_of(clock, MR_NOTE_DEPTH_LIMIT) > 0;
 }
 
 enum mr_status mr_summary_put_clocks(const struct mr_summary *summary,

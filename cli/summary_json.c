@@ -211,7 +211,29 @@ static json_t *clocks_json(const struct mr_summary *summary)
         set_number(object, "pid", source->pid);
         if (source->is_known)
             set_text(object, "kind", mr_clock_kind_name(source->clock.kind));
-        for (uint32_t note = 0; note < MR_NOTE_COUNT; note++)
+        for (uint32_t note = 0; note < MR_NOTE_DEPTH_LIMIT; note++)
+            if (source->clock.notes[note])
+                set_note(object, (enum mr_note)note, source->clock.notes[note]);
+        (void)json_array_append_new(rows, object);
+    }
+    return rows;
+}
+
+/* Of sources with a depth limit. */
+static json_t *depths_json(const struct mr_summary *summary)
+{
+    json_t *rows = json_array();
+
+    for (size_t i = 0; i < summary->source_count; i++) {
+        const struct mr_summary_source *source = &summary->sources[i];
+        json_t *object;
+
+        if (!source->clock.notes[MR_NOTE_DEPTH_LIMIT])
+            continue;
+        object = json_object();
+        (void)json_object_set_new(object, "source", id_json(source->id));
+        set_number(object, "pid", source->pid);
+        for (uint32_t note = MR_NOTE_DEPTH_LIMIT; note <= MR_NOTE_DEPTH_SKIPPED; note++)
             if (source->clock.notes[note])
                 set_note(object, (enum mr_note)note, source->clock.notes[note]);
         (void)json_array_append_new(rows, object);
@@ -252,6 +274,7 @@ static json_t *summary_json(const struct mr_summary *summary, const struct mr_ru
                               coverage_json(summary->coverage.time_ns));
     (void)json_object_set_new(object, "ledger", ledger_json(&summary->ledger));
     (void)json_object_set_new(object, "clocks", clocks_json(summary));
+    (void)json_object_set_new(object, "depths", depths_json(summary));
     if (summary->tick_ns)
         set_number(object, "tick_ns", summary->tick_ns);
     if (summary->counter_count)

@@ -192,11 +192,23 @@ static json_t *clock_of(const struct mr_summary_clock *clock)
 {
     json_t *object = json_pack("{s:s}", "kind", mr_clock_kind_name(clock->kind));
 
-    for (uint32_t i = 0; i < MR_NOTE_COUNT; i++)
+    for (uint32_t i = 0; i < MR_NOTE_DEPTH_LIMIT; i++)
         if (clock->notes[i])
             json_object_set_new(object, mr_note_name((enum mr_note)i),
                                 note((enum mr_note)i, clock->notes[i]));
     return object;
+}
+
+/* Calls below the depth limit were made, and are in no count of calls. */
+static json_t *depth_of(const struct mr_summary_clock *told)
+{
+    const char *limit = told->notes[MR_NOTE_DEPTH_LIMIT];
+    const char *skipped = told->notes[MR_NOTE_DEPTH_SKIPPED];
+
+    return limit ? json_pack("{s:o, s:o}", "limit", note(MR_NOTE_DEPTH_LIMIT, limit),
+                             "calls_not_recorded",
+                             skipped ? note(MR_NOTE_DEPTH_SKIPPED, skipped) : json_null())
+                 : json_null();
 }
 
 static json_t *source(const struct mr_summary_source *row)
@@ -223,6 +235,7 @@ static json_t *source(const struct mr_summary_source *row)
                       : json_null(),
                   "clock", known ? clock_of(&row->clock) : json_null(), "ledger",
                   mr_json_ledger(&row->ledger)));
+    json_object_set_new(object, "depth", depth_of(&row->clock));
     return object;
 }
 

@@ -87,7 +87,7 @@ struct mr_summary_ledger {
     bool is_balanced; /* every stream is */
 };
 
-/* Of sources' clocks. */
+/* Notes of sources: their clocks, and the depth limit. */
 struct mr_summary_clock {
     enum mr_clock_kind kind;
     const char *notes[MR_NOTE_COUNT]; /* NULL: not told */

@@ -222,7 +222,10 @@ struct mr_dict_note {
     X(TICKER_CPU_NS, "ticker_cpu_ns", true)     /* what the ticker took */               \
     X(DRIFT_NS, "clock_drift_ns", true)         /* wall clock less ours, last seen */    \
     X(DRIFT_MAX_NS, "clock_drift_max_ns", true) /* the furthest */                       \
-    X(TIMES_CLAMPED, "times_clamped", true)     /* inversions */
+    X(TIMES_CLAMPED, "times_clamped", true)     /* inversions */                         \
+    /* Of a source, depth limit; its probe tells them: */                                \
+    X(DEPTH_LIMIT, "depth_limit", true)                                                  \
+    X(DEPTH_SKIPPED, "depth_skipped", true) /* calls below it, not recorded */
 enum mr_note {
 #define X(name, text, is_number) MR_NOTE_##name,
     MR_NOTES(X)

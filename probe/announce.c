@@ -13,6 +13,8 @@
 
 #include "base/clock.h"
 
+#include <inttypes.h>
+#include <stdio.h>
 #include <string.h>
 
 static bool dict_open(struct mr_writer *writer)
@@ -335,6 +337,38 @@ static bool put_ticker(struct mr_writer *writer)
     return item.ticker.ticks == 0 || put(writer, &item);
 }
 
+/* Notes about this source: totals, so that the last one holds. */
+static bool put_depth_note(struct mr_writer *writer, enum mr_note key, uint64_t value)
+{
+    char text[24];
+    struct mr_dict_item item = {.kind = MR_DICT_NOTE,
+                                .note = {.key = mr_note_name(key), .value = text}};
+
+    (void)snprintf(text, sizeof(text), "%" PRIu64, value);
+    return put(writer, &item);
+}
+
+/* Each second while connected, and what there is at the end, connected or not yet. */
+static bool put_depth(struct mr_writer *writer, uint64_t now_ns)
+{
+    const struct mr_depth *depth = &writer->probe->depth;
+    bool is_end = mr_load_relaxed(&writer->probe->stop_wanted);
+    uint64_t skipped;
+
+    if (depth->limit == 0 || (!is_end && (now_ns < writer->depth_at_ns ||
+                                          writer->sender.state != MR_SENDER_OPEN)))
+        return true;
+    skipped = mr_depth_skipped(depth);
+    if (is_end && writer->depth_told == skipped + 1)
+        return true;
+    if (!put_depth_note(writer, MR_NOTE_DEPTH_LIMIT, depth->limit) ||
+        !put_depth_note(writer, MR_NOTE_DEPTH_SKIPPED, skipped))
+        return false;
+    writer->depth_told = skipped + 1;
+    writer->depth_at_ns = now_ns + MR_SECOND_NS;
+    return true;
+}
+
 /* While connected only: without a receiver they would fill the outbox. */
 static bool put_sync(struct mr_writer *writer, uint64_t now_ns)
 {
@@ -374,7 +408,8 @@ bool mr_announce(struct mr_writer *writer, uint64_t now_ns)
 {
     bool is_done = put_modules(writer) && put_named(writer) && put_counters(writer) &&
                    put_streams(writer) && put_source_losses(writer) &&
-                   put_sync(writer, now_ns) && put_link(writer);
+                   put_sync(writer, now_ns) && put_depth(writer, now_ns) &&
+                   put_link(writer);
 
     dict_close(writer);
     return is_done;

@@ -290,6 +290,7 @@ enum mr_status mr_config_parse(char *const *env, const char *exe,
               variable(env, "XDG_RUNTIME_DIR"));
     if (options.counters)
         copy_text(config->counters, sizeof(config->counters), options.counters);
+    config->depth = (uint32_t)options.depth;
     config->is_counting_functions = options.counters_on == 1; /* as the table has it */
     config->block_timeout_ns = options.block_timeout_ns;
     config->ring_bytes = round_up_to_power(options.ring_bytes);

@@ -48,6 +48,7 @@ struct mr_config {
     char recorder_dir[MR_CONFIG_PATH_SIZE]; /* absolute, or "": where there is room */
     struct mr_site_globs only, except; /* functions that are recorded; probe/sites.h */
     uint64_t min_size;
+    uint32_t depth; /* levels; 0: no limit */
     uint32_t attribute_count;
     struct mr_attribute attributes[MR_ATTRIBUTES_MAX]; /* point into the next */
     char attribute_text[MR_CONFIG_ATTRIBUTES_SIZE];

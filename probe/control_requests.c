@@ -131,6 +131,10 @@ enum mr_status mr_control_status(struct mr_probe *probe,
     put_endpoints(probe, answer);
     mr_attach_put(answer, "policy", "%s", mr_policy_name(probe->config.policy));
     mr_attach_put(answer, "clock", "%s", clock_name(probe->clock.mode));
+    if (probe->depth.limit > 0) {
+        mr_attach_put(answer, "depth", "%" PRIu32, probe->depth.limit);
+        mr_attach_put(answer, "calls-below", "%" PRIu64, mr_depth_skipped(&probe->depth));
+    }
     mr_attach_put(answer, "memory", "%" PRIu64, probe->config.memory_bytes);
     put_events(probe, answer);
     return MR_OK;

@@ -33,8 +33,11 @@
 /* As `refused`: no errno. */
 #define MR_COUNTERS_BUDGET UINT32_MAX
 
-/* Which events have their counters read. Bits of mr_hook_state.counted. */
-enum mr_counted { MR_COUNTED_SPANS = 1, MR_COUNTED_FUNCTIONS = 2 };
+/*
+ * Which events go through mr_counters_event(): to have their counters read, or, with
+ * MR_COUNTED_DEPTH, to be looked at by probe/depth.h. Bits of mr_hook_state.counted.
+ */
+enum mr_counted { MR_COUNTED_SPANS = 1, MR_COUNTED_FUNCTIONS = 2, MR_COUNTED_DEPTH = 4 };
 
 struct mr_counter {
     struct mr_counter_event event;
@@ -65,8 +68,10 @@ bool mr_counters_start(struct mr_counters *counters, const char *names,
 /* In a forked child: closes what counts its parent's threads. */
 void mr_counters_after_fork(struct mr_counters *counters);
 
-/* A span's enter or exit of the calling thread, with its counters. */
+/* An enter or exit of the calling thread, with its counters and within the depth limit. */
 MR_COLD MR_NOINLINE void mr_counters_event(struct mr_thread *thread, uint64_t bits);
+/* With a depth limit: whether the event is above it. To be asked once for each event. */
+MR_COLD MR_NOINLINE bool mr_counters_takes(struct mr_thread *thread, uint64_t bits);
 /*
  * What the calling thread has counted so far, `present` values; opens its counters if it
  * has none. False: not to be had at this event. errno may change.

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The door's side of counters: an event with what was read at it. No state of its own. */
+/*
+ * The door's side of counters and of the depth limit: an event with what was read at it,
+ * or none. No state of its own.
+ */
 #include "probe/hook.h"
 #include "probe/registry.h"
 
@@ -35,6 +38,34 @@ static void count(struct mr_thread *thread, struct mr_counters *counters, uint32
         mr_ring_event_at(thread, bits, ticks);
 }
 
+static bool is_counted(uint64_t bits)
+{
+    if (mr_probe->counters.present == 0)
+        return false;
+    return mr_probe->config.is_counting_functions ||
+           mr_word_site(bits) < MR_SITE_FIRST_MODULE;
+}
+
+static void event_at_once(struct mr_thread *thread, uint32_t clock, uint64_t bits)
+{
+    if (clock == MR_CLOCK_MODE_HYBRID)
+        mr_ring_event_hybrid(thread, bits);
+    else
+        mr_ring_event_at(thread, bits, mr_clock_read((enum mr_clock_mode)clock));
+}
+
+bool mr_counters_takes(struct mr_thread *thread, uint64_t bits)
+{
+    int saved_errno = errno;
+    bool is_taken;
+
+    if (!thread->words)
+        (void)mr_thread_meet(thread);
+    is_taken = mr_depth_takes(&mr_probe->depth, thread, bits, MR_FRAME_ADDRESS());
+    errno = saved_errno;
+    return is_taken;
+}
+
 void mr_counters_event(struct mr_thread *thread, uint64_t bits)
 {
     uint32_t clock = mr_load_relaxed(&mr_hook_state.clock);
@@ -43,9 +74,13 @@ void mr_counters_event(struct mr_thread *thread, uint64_t bits)
 
     if (clock == 0) /* recording ended meanwhile */
         return;
-    if (thread->words || mr_thread_meet(thread))
+    if (mr_hook_state.counted & MR_COUNTED_DEPTH && !mr_counters_takes(thread, bits))
+        return;
+    if (!thread->words && !mr_thread_meet(thread))
+        mr_thread_event(thread, &event);
+    else if (is_counted(bits))
         count(thread, &mr_probe->counters, clock, bits);
     else
-        mr_thread_event(thread, &event);
+        event_at_once(thread, clock, bits);
     errno = saved_errno;
 }

@@ -15,6 +15,14 @@
  * Checked by: tests/system/probe.
  */
 
+/* For the depth limit: a function outside every site window, by a number hardly another has. */
+static uint64_t wide_bits(uint64_t address)
+{
+    uint64_t number = address % (MR_SITE_LIMIT - MR_SITE_FIRST_MODULE);
+
+    return (MR_SITE_FIRST_MODULE + number) << MR_WORD_SITE_SHIFT;
+}
+
 MR_COLD MR_NOINLINE static void wide(struct mr_thread *thread, uint64_t dir,
                                      uint64_t address)
 {
@@ -22,6 +30,9 @@ MR_COLD MR_NOINLINE static void wide(struct mr_thread *thread, uint64_t dir,
                              .payload = address & MR_WORD_PAYLOAD_MASK,
                              .words = 2};
 
+    if (mr_hook_state.counted & MR_COUNTED_DEPTH &&
+        !mr_counters_takes(thread, dir | wide_bits(address)))
+        return;
     if (thread->words)
         mr_ring_wide(thread, dir, address, mr_clock_read(mr_probe->clock.mode));
     else
@@ -77,7 +88,7 @@ static MR_ALWAYS_INLINE void record(uint32_t clock, uint64_t bits)
 }
 
 /* While a filter is in force: is this function to be recorded? */
-MR_NOINLINE static void record_chosen(uint32_t clock, uint64_t bits)
+static bool is_chosen(uint64_t bits)
 {
     uint32_t site = mr_word_site(bits);
     /* Relaxed: a switch is seen a little earlier or later. */
@@ -85,8 +96,20 @@ MR_NOINLINE static void record_chosen(uint32_t clock, uint64_t bits)
     uint32_t byte = mr_load_relaxed(&exceptions[site / 8]);
     uint32_t is_exception = byte >> site % 8 & 1;
 
-    if (is_exception != mr_load_relaxed(&mr_hook_state.is_default_on))
+    return is_exception != mr_load_relaxed(&mr_hook_state.is_default_on);
+}
+
+MR_NOINLINE static void record_chosen(uint32_t clock, uint64_t bits)
+{
+    if (is_chosen(bits))
         record(clock & ~MR_HOOK_FILTERED, bits);
+}
+
+/* With counters or a depth limit. */
+MR_COLD MR_NOINLINE static void record_looked_at(uint32_t clock, uint64_t bits)
+{
+    if (!(clock & MR_HOOK_FILTERED) || is_chosen(bits))
+        mr_counters_event(&mr_thread_self, bits);
 }
 
 static MR_ALWAYS_INLINE void record_function(uint64_t address, uint64_t dir)
@@ -109,7 +132,7 @@ static MR_ALWAYS_INLINE void record_function(uint64_t address, uint64_t dir)
         }
     }
     if (MR_UNLIKELY(mr_hook_state.counted & MR_COUNTED_FUNCTIONS))
-        mr_counters_event(&mr_thread_self, dir | site << MR_WORD_SITE_SHIFT);
+        record_looked_at(clock, dir | site << MR_WORD_SITE_SHIFT);
     else
         record(clock, dir | site << MR_WORD_SITE_SHIFT);
 }

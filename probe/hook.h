@@ -23,7 +23,7 @@ struct mr_hook_state {
      * MR_HOOK_FILTERED while some do.
      */
     _Atomic uint32_t hook_clock;
-    uint32_t counted;          /* enum mr_counted: whose counters are read */
+    uint32_t counted;          /* enum mr_counted: who takes the long way */
     struct mr_windows windows; /* of mr_probe */
     /* A bit per site, set where the function is not as is_default_on says. */
     _Atomic uint8_t *_Atomic exceptions;

@@ -140,6 +140,15 @@ static void start_counters(struct mr_probe *probe)
                                     : MR_COUNTED_SPANS;
 }
 
+/* Every event takes the way that counted ones take: who asks for no limit pays nothing. */
+static void start_depth(struct mr_probe *probe)
+{
+    probe->depth.limit = probe->config.depth;
+    if (probe->depth.limit > 0)
+        mr_hook_state.counted |=
+            MR_COUNTED_DEPTH | MR_COUNTED_SPANS | MR_COUNTED_FUNCTIONS;
+}
+
 /* After the modules are known. */
 static enum mr_status start_recorder(struct mr_probe *probe, struct mr_error *error)
 {
@@ -250,6 +259,7 @@ static void forget_parent(struct mr_probe *probe)
     mr_tick_after_fork(probe);
     mr_thread_after_fork(&mr_thread_self);
     mr_counters_after_fork(&probe->counters);
+    mr_depth_after_fork(&probe->depth);
     mr_pool_after_fork(&probe->pool);
     probe->stripes = probe->own_stripes;
     memset(probe->own_stripes, 0, sizeof(probe->own_stripes));
@@ -318,6 +328,7 @@ static enum mr_status start(struct mr_probe *probe, struct mr_error *error)
     probe->main_tid = probe->source.pid;
     mr_own_fd_remember(&probe->error_output, STDERR_FILENO);
     start_counters(probe);
+    start_depth(probe);
     learn_modules(probe);
     if (is_recorder(probe))
         status = start_recorder(probe, error);

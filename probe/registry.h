@@ -15,6 +15,7 @@
 #include "probe/clock.h"
 #include "probe/config.h"
 #include "probe/counters.h"
+#include "probe/depth.h"
 #include "probe/modules.h"
 #include "probe/named.h"
 #include "probe/own_fd.h"
@@ -59,6 +60,7 @@ struct mr_probe {
     struct mr_own_fd error_output; /* as it was at the start */
     pthread_key_t thread_key;
     struct mr_counters counters;
+    struct mr_depth depth;
     /*
      * Events lost before they had a stream; striped, so that threads do not share a line.
      * The recorder's, where there is one.

@@ -17,6 +17,9 @@ MR_EXPORT void mr_probe_status(int is_failed)
 
     if (clock == 0) /* recording ended meanwhile */
         return;
+    if (mr_hook_state.counted & MR_COUNTED_DEPTH &&
+        !mr_depth_is_recorded(&mr_probe->depth))
+        return;
     if (thread->words)
         mr_ring_event_slow(thread, &event, mr_clock_read((enum mr_clock_mode)clock),
                            MR_INDEX_NONE);

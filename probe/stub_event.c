@@ -29,5 +29,8 @@ void mr_site_event_without_ring(uint64_t word_high)
 {
     struct mr_event event = {.bits = word_high << 32, .words = 1};
 
-    mr_thread_event(&mr_thread_self, &event);
+    if (mr_hook_state.counted & MR_COUNTED_DEPTH)
+        mr_counters_event(&mr_thread_self, word_high << 32);
+    else
+        mr_thread_event(&mr_thread_self, &event);
 }

@@ -182,6 +182,7 @@ static void thread_end(void *value)
     if (thread->words)
         mr_ring_detach(thread);
     mr_counters_thread_end(&mr_probe->counters);
+    mr_depth_thread_end();
     thread->flags |= MR_THREAD_CLOSED;
     mr_signals_restore(mask);
 }

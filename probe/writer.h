@@ -70,6 +70,7 @@ struct mr_writer {
     uint64_t source_lost_acked[MR_LOSS_REASON_COUNT];
     uint64_t source_lost_sequence;
     uint64_t sync_at_ns;
+    uint64_t depth_at_ns, depth_told; /* calls below the limit told, + 1 */
     struct mr_dict_writer dict;
     bool is_dict_open;
     uint32_t next_module;

@@ -10,6 +10,7 @@
 
 #include <inttypes.h>
 #include <stdio.h>
+#include <string.h>
 
 /* A drift below this moves no window; and a clock that is set moves them at once. */
 #define SHIFT_STEP_NS ((int64_t)MR_MILLISECOND_NS)
@@ -145,6 +146,23 @@ enum mr_status mr_decode_ticker(struct mr_decode *decode, struct mr_source *sour
     next_version(source, source->drift.last_ns);
     for (uint32_t i = 0; i < MR_ARRAY_COUNT(notes) && status == MR_OK; i++)
         status = put_number(decode, source, notes[i].note, notes[i].value);
+    return status == MR_OK ? mr_dict_batch_emit(&decode->dict, decode->filter) : status;
+}
+
+/* Of the notes that a probe may send, about itself; others are none of its business. */
+enum mr_status mr_decode_depth(struct mr_decode *decode, struct mr_source *source,
+                               const struct mr_dict_note *note)
+{
+    static const enum mr_note keys[] = {MR_NOTE_DEPTH_LIMIT, MR_NOTE_DEPTH_SKIPPED};
+    size_t digits = strspn(note->value, "0123456789");
+    enum mr_status status = MR_OK;
+
+    for (size_t i = 0; i < MR_ARRAY_COUNT(keys) && status == MR_OK; i++)
+        if (strcmp(note->key, mr_note_name(keys[i])) == 0 && digits > 0 &&
+            digits < sizeof("18446744073709551615") && note->value[digits] == '\0') {
+            next_version(source, source->drift.last_ns);
+            status = put_note(decode, source, keys[i], note->value);
+        }
     return status == MR_OK ? mr_dict_batch_emit(&decode->dict, decode->filter) : status;
 }
 

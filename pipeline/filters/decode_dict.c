@@ -105,11 +105,13 @@ static enum mr_status take_item(struct mr_decode *decode, struct mr_source *sour
     case MR_DICT_LINK:
         take_link(source, &item->link);
         return MR_OK;
-    case MR_DICT_LABEL_KEY:
     case MR_DICT_SYNC:
         return mr_decode_sync(decode, source, &item->sync);
     case MR_DICT_TICKER:
         return mr_decode_ticker(decode, source, &item->ticker);
+    case MR_DICT_NOTE:
+        return mr_decode_depth(decode, source, &item->note);
+    case MR_DICT_LABEL_KEY:
     case MR_DICT_STRING:
         return MR_OK; /* of records that nothing uses yet */
     case MR_DICT_SITE:
@@ -118,7 +120,6 @@ static enum mr_status take_item(struct mr_decode *decode, struct mr_source *sour
     case MR_DICT_OUTER:
     case MR_DICT_NODE:
     case MR_DICT_SPAN_COUNTER:
-    case MR_DICT_NOTE:
         break;
     }
     mr_decode_break(decode, source, "DICT frame: item %u is not a probe's",

@@ -72,6 +72,8 @@ enum mr_status mr_decode_sync(struct mr_decode *decode, struct mr_source *source
                               const struct mr_dict_sync *sync);
 enum mr_status mr_decode_ticker(struct mr_decode *decode, struct mr_source *source,
                                 const struct mr_dict_ticker *ticker);
+enum mr_status mr_decode_depth(struct mr_decode *decode, struct mr_source *source,
+                               const struct mr_dict_note *note);
 enum mr_status mr_decode_clock_end(struct mr_decode *decode, struct mr_source *source);
 
 /* A CHUNKS payload. */
