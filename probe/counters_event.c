@@ -21,8 +21,8 @@ static uint64_t now(struct mr_thread *thread, uint32_t clock)
  * At an enter the counters are read before the clock, at an exit after it, so that the
  * call is not timed reading them; its caller is.
  */
-static void count(struct mr_thread *thread, struct mr_counters *counters, uint32_t clock,
-                  uint64_t bits)
+MR_NOINLINE static void count(struct mr_thread *thread, struct mr_counters *counters,
+                              uint32_t clock, uint64_t bits)
 {
     uint64_t values[MR_COUNTERS_MAX], ticks = 0;
     bool is_read;
@@ -66,21 +66,33 @@ bool mr_counters_takes(struct mr_thread *thread, uint64_t bits)
     return is_taken;
 }
 
+MR_NOINLINE static void event_without_ring(struct mr_thread *thread, uint64_t bits)
+{
+    struct mr_event event = {.bits = bits, .words = 1};
+
+    mr_thread_event(thread, &event);
+}
+
+/*
+ * The first event of a thread may come in a handler on a small stack: what leads to
+ * mr_thread_meet() has small frames.
+ */
 void mr_counters_event(struct mr_thread *thread, uint64_t bits)
 {
     uint32_t clock = mr_load_relaxed(&mr_hook_state.clock);
-    struct mr_event event = {.bits = bits, .words = 1};
     int saved_errno = errno;
 
     if (clock == 0) /* recording ended meanwhile */
         return;
+    if (!thread->words)
+        (void)mr_thread_meet(thread);
     if (mr_hook_state.counted & MR_COUNTED_DEPTH && !mr_counters_takes(thread, bits))
-        return;
-    if (!thread->words && !mr_thread_meet(thread))
-        mr_thread_event(thread, &event);
-    else if (is_counted(bits))
+        clock = 0; /* too deep */
+    if (clock != 0 && !thread->words)
+        event_without_ring(thread, bits);
+    else if (clock != 0 && is_counted(bits))
         count(thread, &mr_probe->counters, clock, bits);
-    else
+    else if (clock != 0)
         event_at_once(thread, clock, bits);
     errno = saved_errno;
 }
