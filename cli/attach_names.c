@@ -151,13 +151,15 @@ static void free_names(struct names *names)
 /* The number of the key that is nearest to the word, whose name is told only once; `count`: none is. */
 static size_t take_nearest(const struct names *all, struct names *keys, const char *word)
 {
-    const char *nearest =
-        mr_options_nearest(word, (const char *const *)keys->items, keys->count);
+    const char *nearest;
     size_t found = 0;
 
+    if (!keys->items)
+        return all->count;
+    nearest = mr_options_nearest(word, (const char *const *)keys->items, keys->count);
     while (found < keys->count && keys->items[found] != nearest)
         found++;
-    if (found == keys->count || !*nearest)
+    if (found == keys->count || !*keys->items[found])
         return all->count;
     for (size_t i = 0; i < keys->count; i++)
         if (strcmp(all->items[i], all->items[found]) == 0)
