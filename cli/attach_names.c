@@ -151,19 +151,20 @@ static void free_names(struct names *names)
 /* The number of the key that is nearest to the word, whose name is told only once; `count`: none is. */
 static size_t take_nearest(const struct names *all, struct names *keys, const char *word)
 {
+    char **items = keys->items;
     const char *nearest;
     size_t found = 0;
 
-    if (!keys->items)
+    if (!items)
         return all->count;
-    nearest = mr_options_nearest(word, (const char *const *)keys->items, keys->count);
-    while (found < keys->count && keys->items[found] != nearest)
+    nearest = mr_options_nearest(word, (const char *const *)items, keys->count);
+    while (found < keys->count && items[found] != nearest)
         found++;
-    if (found == keys->count || !*keys->items[found])
+    if (found == keys->count || !*items[found])
         return all->count;
     for (size_t i = 0; i < keys->count; i++)
         if (strcmp(all->items[i], all->items[found]) == 0)
-            keys->items[i][0] = '\0'; /* an empty one is near to nothing */
+            items[i][0] = '\0'; /* an empty one is near to nothing */
     return found;
 }
 
