@@ -143,7 +143,7 @@ static void shorten(const struct names *all, const char *glob, const char *word,
 
 static void free_names(struct names *names)
 {
-    for (size_t i = 0; i < names->count; i++)
+    for (size_t i = 0; names->items && i < names->count; i++)
         free(names->items[i]);
     free(names->items);
 }
@@ -177,7 +177,7 @@ bool mr_attach_nearest(pid_t pid, const char *glob, char *names, size_t size)
     strip(glob, word, sizeof(word));
     read_modules(pid, &all);
     shorten(&all, glob, word, &keys);
-    for (int i = 0; i < SUGGESTIONS_MAX; i++) {
+    for (int i = 0; all.items && i < SUGGESTIONS_MAX; i++) {
         size_t nearest = take_nearest(&all, &keys, word);
         int more;
 
