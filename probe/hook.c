@@ -91,8 +91,8 @@ static MR_ALWAYS_INLINE void record(uint32_t clock, uint64_t bits)
 static bool is_chosen(uint64_t bits)
 {
     uint32_t site = mr_word_site(bits);
-    /* Relaxed: a switch is seen a little earlier or later. */
     const _Atomic uint8_t *exceptions = mr_load_acquire(&mr_hook_state.exceptions);
+    /* Relaxed: a switch is seen a little earlier or later. */
     uint32_t byte = mr_load_relaxed(&exceptions[site / 8]);
     uint32_t is_exception = byte >> site % 8 & 1;
 

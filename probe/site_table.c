@@ -258,6 +258,14 @@ static void find_fragments(struct finder *finder)
     }
 }
 
+/* Its number goes to the next function: what it jumped to before its walk failed has no owner. */
+static void disown_fragments(struct finder *finder, uint32_t function)
+{
+    for (uint32_t i = 0; i < finder->fragment_count; i++)
+        if (finder->fragments[i].parent == function)
+            finder->fragments[i].parent = PARENT_SEVERAL;
+}
+
 static void find_function(struct finder *finder, uint64_t start, uint32_t size)
 {
     uint8_t call_size;
@@ -272,6 +280,7 @@ static void find_function(struct finder *finder, uint64_t start, uint32_t size)
     if (!walk(finder, function, start, size)) {
         finder->table->unclear += 1 + count_candidates(finder, start, size);
         finder->table->function_count--;
+        disown_fragments(finder, function);
         return;
     }
     add_point(finder, function, call, MR_SITE_ENTER, call_size);
