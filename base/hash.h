@@ -25,4 +25,10 @@ uint64_t mr_hash64_seed(struct mr_span span, uint64_t seed);
 struct mr_id mr_hash128(struct mr_span span);
 struct mr_id mr_hash128_seed(struct mr_span span, uint64_t seed);
 
+/*
+ * A random odd number, for tables in memory whose keys a stranger chooses: what is multiplied by it before its upper bits choose
+ * a slot cannot be made to meet in one. Any thread.
+ */
+uint64_t mr_hash_key(void);
+
 #endif

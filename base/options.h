@@ -59,6 +59,9 @@
 #include <stddef.h>
 #include <stdint.h>
 
+/* "50ns": as an option of kind DURATION reads it. False: it does not. */
+bool mr_option_read_duration(const char *text, uint64_t *ns);
+
 enum mr_option_kind {
     MR_OPTION_FLAG,
     MR_OPTION_U64,
@@ -171,5 +174,11 @@ void mr_options_env_name(const struct mr_option_spec *spec,
  * (more than a third of its letters differ). Also for subcommands.
  */
 const char *mr_options_nearest(const char *word, const char *const *words, size_t count);
+/*
+ * To stderr: "COMMAND: unknown WHAT 'WORD'", and the nearest of the words, or where they
+ * are listed.
+ */
+void mr_options_tell_unknown(const char *command, const char *what, const char *word,
+                             const char *const *words, size_t count);
 
 #endif

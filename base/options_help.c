@@ -253,3 +253,15 @@ const char *mr_options_nearest(const char *word, const char *const *words, size_
     }
     return nearest;
 }
+
+void mr_options_tell_unknown(const char *command, const char *what, const char *word,
+                             const char *const *words, size_t count)
+{
+    const char *nearest = mr_options_nearest(word, words, count);
+
+    (void)fprintf(stderr, "%s: unknown %s '%.80s' ", command, what, word);
+    if (nearest)
+        (void)fprintf(stderr, "(did you mean '%s'?)\n", nearest);
+    else
+        (void)fprintf(stderr, "(see '%s --help')\n", command);
+}

@@ -82,6 +82,11 @@ static bool parse_number(const char *text, struct unit_list list, uint64_t *valu
     return false;
 }
 
+bool mr_option_read_duration(const char *text, uint64_t *ns)
+{
+    return parse_number(text, units_of(MR_OPTION_DURATION), ns);
+}
+
 /* The value in the largest unit that divides it. */
 static void number_text(uint64_t value, struct unit_list list, char *text, size_t size)
 {
