@@ -113,8 +113,8 @@ static bool is_well_sized(uint8_t kind, uint8_t words)
 #undef X
     };
 
-    if (kind == MR_RECORD_COUNTER)
-        return words <= MR_RECORD_COUNTERS_MAX;
+    if (words_of[kind] == UINT8_MAX + 1)
+        return words <= MR_RECORD_WORDS_LIMIT;
     return kind != 0 && (words_of[kind] == 0 || words_of[kind] == words + 1);
 }
 

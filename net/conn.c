@@ -2,9 +2,9 @@
 /*
  * The input buffer, which holds one frame at least and many small ones:
  *
- *     0 ....... input_start ======= input_end ------- input_capacity
+ *     0 ....... input_held ++++++++ input_start ======= input_end ------- input_capacity
  *
- *     .... handed out     ==== received     ---- room for recv()
+ *     .... released    ++++ held: handed out once    ==== received     ---- room for recv()
  *
  * Frames are views into it. What is received moves to the front only when a recv() would find little room, and the
  * buffer grows only for a frame that is larger, up to max_frame.
@@ -28,9 +28,11 @@ enum {
     DISCARD_MAX = 4 << 20,
 };
 
+#define QUIET_NS (500 * MR_MILLISECOND_NS) /* nothing came for so long: a burst is over */
+
 static size_t input_max(const struct mr_conn *conn)
 {
-    size_t size = (size_t)conn->max_frame + MR_WIRE_HEADER_SIZE;
+    size_t size = (size_t)conn->max_frame + MR_WIRE_HEADER_SIZE + conn->hold_max;
 
     return size < INPUT_MIN ? INPUT_MIN : size;
 }
@@ -66,18 +68,19 @@ void mr_conn_fini(struct mr_conn *conn)
     conn->fd = -1;
     free(conn->input);
     conn->input = NULL;
-    conn->input_capacity = conn->input_start = conn->input_end = 0;
+    conn->input_capacity = conn->input_held = conn->input_start = conn->input_end = 0;
     mr_frame_expander_fini(&conn->expander);
     mr_buffer_fini(&conn->output);
 }
 
 static void move_to_front(struct mr_conn *conn)
 {
-    size_t size = conn->input_end - conn->input_start;
+    size_t size = conn->input_end - conn->input_held;
 
-    if (size)
-        memmove(conn->input, conn->input + conn->input_start, size);
-    conn->input_start = 0;
+    if (size && conn->input_held)
+        memmove(conn->input, conn->input + conn->input_held, size);
+    conn->input_start -= conn->input_held;
+    conn->input_held = 0;
     conn->input_end = size;
 }
 
@@ -96,15 +99,31 @@ static enum mr_status grow(struct mr_conn *conn, size_t capacity)
     return MR_OK;
 }
 
+/* Twice as much, where what is held leaves no room for a good recv(). */
+static enum mr_status grow_to_hold(struct mr_conn *conn)
+{
+    size_t capacity = 2 * conn->input_capacity;
+
+    if (conn->hold_max == 0 || conn->input_capacity - conn->input_end >= READ_MIN)
+        return MR_OK;
+    if (conn->input_end == input_max(conn))
+        return mr_error_set(&conn->error, MR_ELIMIT,
+                            "connection from %s: more than %zu bytes came without SETTLE",
+                            conn->peer, conn->hold_max);
+    return grow(conn, capacity < input_max(conn) ? capacity : input_max(conn));
+}
+
 /* Room for what misses of the frame at input_start, and for a good recv(). */
 static enum mr_status make_room(struct mr_conn *conn)
 {
     bool is_full = conn->input_capacity - conn->input_end < READ_MIN;
     bool fits = conn->input_need <= conn->input_capacity - conn->input_start;
+    enum mr_status status;
 
-    if (conn->input_start == conn->input_end || (conn->input_start && (is_full || !fits)))
+    if (conn->input_held == conn->input_end || (conn->input_held && (is_full || !fits)))
         move_to_front(conn);
-    return grow(conn, conn->input_need);
+    status = grow_to_hold(conn);
+    return status == MR_OK ? grow(conn, conn->input_start + conn->input_need) : status;
 }
 
 enum mr_status mr_conn_read(struct mr_conn *conn)
@@ -139,11 +158,20 @@ static enum mr_status fail(struct mr_conn *conn, enum mr_status status, const ch
         (unsigned long long)frame->sequence, (unsigned long long)conn->next_sequence);
 }
 
+static enum mr_status expand(struct mr_conn *conn, struct mr_frame *frame)
+{
+    if (!(frame->flags & MR_WIRE_FLAG_ZSTD))
+        return MR_OK;
+    return mr_frame_expand(&conn->expander, conn->max_frame, frame, &conn->error);
+}
+
 /* MR_AGAIN for a frame that needs no more attention. */
 static enum mr_status accept_data(struct mr_conn *conn, struct mr_frame *frame)
 {
     if (!conn->greeted)
         return fail(conn, MR_ESTATE, "data before WELCOME", frame);
+    if (conn->finished)
+        return fail(conn, MR_ESTATE, "data behind BYE", frame);
     if (frame->sequence == 0)
         return MR_OK; /* DICT out of custody */
     if (frame->sequence < conn->next_sequence) {
@@ -152,15 +180,20 @@ static enum mr_status accept_data(struct mr_conn *conn, struct mr_frame *frame)
     }
     if (frame->sequence > conn->next_sequence)
         return fail(conn, MR_EFORMAT, "data frames are missing", frame);
-    if (frame->flags & MR_WIRE_FLAG_ZSTD) {
-        enum mr_status status =
-            mr_frame_expand(&conn->expander, conn->max_frame, frame, &conn->error);
-
-        if (status != MR_OK)
-            return status;
-    }
     conn->next_sequence++;
-    return MR_OK;
+    return conn->hold_max ? MR_OK : expand(conn, frame);
+}
+
+/* What the peer says it knows; it cannot know what it was not told. */
+static enum mr_status accept_settle(struct mr_conn *conn, const struct mr_frame *frame)
+{
+    uint64_t sequence;
+
+    if (mr_settle_get(frame->payload, &sequence) != MR_OK || sequence > conn->acked)
+        return fail(conn, MR_EFORMAT, "SETTLE of what was not acknowledged", frame);
+    if (sequence > conn->settled)
+        conn->settled = sequence;
+    return MR_AGAIN;
 }
 
 static enum mr_status accept_bye(struct mr_conn *conn, const struct mr_frame *frame)
@@ -198,6 +231,10 @@ static enum mr_status accept_frame(struct mr_conn *conn, struct mr_frame *frame)
         return accept_hello(conn, frame);
     case MR_FRAME_HEARTBEAT:
         return MR_AGAIN;
+    case MR_FRAME_SETTLE:
+        return accept_settle(conn, frame);
+    case MR_FRAME_ASK:
+        return MR_OK;
     case MR_FRAME_BYE:
         return accept_bye(conn, frame);
     case MR_FRAME_ERROR:
@@ -207,6 +244,15 @@ static enum mr_status accept_frame(struct mr_conn *conn, struct mr_frame *frame)
             return fail(conn, MR_ESTATE, "a frame that no sender sends", frame);
         return accept_data(conn, frame);
     }
+}
+
+/* Nothing before input_start is needed, once no frame is held. */
+static void release(struct mr_conn *conn)
+{
+    if (conn->hold_max == 0)
+        conn->held_sequence = conn->next_sequence;
+    if (conn->held_sequence == conn->next_sequence)
+        conn->input_held = conn->input_start;
 }
 
 /* A frame off the front of the input. */
@@ -232,15 +278,45 @@ enum mr_status mr_conn_next(struct mr_conn *conn, struct mr_frame *frame)
 
     if (conn->error.status != MR_OK)
         return conn->error.status;
-    if (conn->finished)
-        return MR_END;
+    if (conn->finished && conn->hold_max == 0)
+        return MR_END; /* else a SETTLE may come */
     do {
         status = take_frame(conn, frame);
         if (status != MR_OK)
             return status;
         status = accept_frame(conn, frame);
+        release(conn);
     } while (status == MR_AGAIN);
     return status;
+}
+
+void mr_conn_hold(struct mr_conn *conn, size_t size)
+{
+    MR_ASSERT(!conn->greeted && size > 0);
+    conn->hold_max = size;
+}
+
+struct mr_span mr_conn_held(const struct mr_conn *conn)
+{
+    return mr_span_of(conn->input + conn->input_held,
+                      conn->input_start - conn->input_held);
+}
+
+enum mr_status mr_conn_next_settled(struct mr_conn *conn, uint64_t sequence,
+                                    struct mr_frame *frame)
+{
+    struct mr_span rest = mr_conn_held(conn);
+
+    while (conn->held_sequence < conn->next_sequence && conn->held_sequence <= sequence &&
+           mr_frame_take_again(&rest, frame)) {
+        conn->input_held = conn->input_start - rest.size;
+        if (frame->sequence != conn->held_sequence)
+            continue; /* a control frame between them, or a duplicate */
+        conn->held_sequence++;
+        release(conn);
+        return expand(conn, frame);
+    }
+    return MR_AGAIN;
 }
 
 enum mr_status mr_conn_flush(struct mr_conn *conn)
@@ -287,18 +363,26 @@ static const struct mr_span nothing = {NULL, 0};
 enum mr_status mr_conn_welcome(struct mr_conn *conn, uint64_t next_sequence,
                                uint64_t credit)
 {
+    return mr_conn_welcome_epoch(conn, next_sequence, credit, 0, (struct mr_id){0, 0});
+}
+
+enum mr_status mr_conn_welcome_epoch(struct mr_conn *conn, uint64_t next_sequence,
+                                     uint64_t credit, uint64_t epoch, struct mr_id self)
+{
     const struct mr_welcome welcome = {
         .version = MR_WIRE_VERSION,
         .max_frame = conn->max_frame,
         .next_sequence = next_sequence,
         .credit = credit,
         .flags = conn->wants_dictionary ? MR_WELCOME_WANTS_DICTIONARY : 0,
+        .epoch = epoch,
+        .receiver = self,
     };
     uint8_t bytes[MR_WELCOME_SIZE];
 
     MR_ASSERT(conn->has_hello && !conn->greeted && next_sequence > 0);
     conn->greeted = true;
-    conn->next_sequence = next_sequence;
+    conn->next_sequence = conn->held_sequence = next_sequence;
     conn->acked = next_sequence - 1;
     conn->credit = credit;
     mr_welcome_put(&welcome, bytes);
@@ -335,6 +419,15 @@ enum mr_status mr_conn_move(struct mr_conn *conn, uint32_t jitter_ms)
     return send_control(conn, MR_FRAME_MOVE, mr_span_of(bytes, sizeof(bytes)), nothing);
 }
 
+enum mr_status mr_conn_answer(struct mr_conn *conn, const struct mr_custody_ask *answer)
+{
+    uint8_t bytes[MR_ASK_SIZE];
+
+    MR_ASSERT(conn->greeted);
+    mr_ask_put(answer, bytes);
+    return send_control(conn, MR_FRAME_ANSWER, mr_span_of(bytes, sizeof(bytes)), nothing);
+}
+
 /* A close() with bytes unread resets the connection, and the peer may lose our ERROR: read some of them away. */
 static void discard_input(struct mr_conn *conn)
 {
@@ -357,8 +450,25 @@ void mr_conn_refuse(struct mr_conn *conn, enum mr_wire_error code, const char *t
     discard_input(conn);
 }
 
+/* Between bursts, what a burst made the buffer grow to goes back; best effort. */
+static void trim_input(struct mr_conn *conn, uint64_t now_ns)
+{
+    uint8_t *input;
+
+    if (conn->input_capacity <= INPUT_MIN || conn->input_held != conn->input_end ||
+        now_ns < conn->heard_ns + QUIET_NS)
+        return;
+    input = realloc(conn->input, INPUT_MIN);
+    if (!input)
+        return;
+    conn->input = input;
+    conn->input_capacity = INPUT_MIN;
+    conn->input_held = conn->input_start = conn->input_end = 0;
+}
+
 enum mr_status mr_conn_tick(struct mr_conn *conn, uint64_t now_ns)
 {
+    trim_input(conn, now_ns);
     if (now_ns > conn->heard_ns && now_ns - conn->heard_ns >= MR_WIRE_SILENCE_NS)
         return MR_ETIMEOUT;
     if (!conn->greeted || conn->output.size || now_ns < conn->said_ns ||

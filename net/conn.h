@@ -33,6 +33,8 @@ struct mr_conn {
     uint32_t max_frame;
     uint8_t *input; /* owned */
     size_t input_capacity, input_start, input_end;
+    size_t input_held; /* what lies before input_start from here on is not released */
+    size_t hold_max;   /* 0: frames are released as they are handed out */
     size_t input_need; /* bytes of the frame at input_start, as far as known */
     struct mr_frame_expander expander;
     struct mr_buffer output; /* control frames that the socket did not take yet */
@@ -43,8 +45,11 @@ struct mr_conn {
     bool finished;        /* BYE seen */
     uint8_t bye_reason;     /* enum mr_bye_reason */
     uint64_t next_sequence; /* of the next data frame */
-    uint64_t acked;         /* the last sequence acknowledged to the peer */
-    uint64_t credit;        /* the last one told */
+    uint64_t held_sequence; /* of the oldest held; next_sequence: none is */
+    uint64_t
+        settled; /* the last SETTLE: the peer knows that all up to it is acknowledged */
+    uint64_t acked;  /* the last sequence acknowledged to the peer */
+    uint64_t credit; /* the last one told */
     uint64_t heard_ns, said_ns;
     struct mr_conn_stats stats;
     struct mr_error error; /* why mr_conn_next() failed */
@@ -58,8 +63,8 @@ void mr_conn_fini(struct mr_conn *conn); /* closes */
 /* Reads what is there, up to the room in the buffer. MR_OK when bytes came, MR_AGAIN, MR_END, MR_EIO. */
 enum mr_status mr_conn_read(struct mr_conn *conn);
 /*
- * The next HELLO or data frame, expanded; it is borrowed until the next mr_conn_read() or, as one that came compressed, the
- * next mr_conn_next(). HEARTBEAT and BYE are dealt with here. Data frames that we have already (sequence < next_sequence)
+ * The next HELLO, ASK or data frame, expanded; it is borrowed until the next mr_conn_read() or, as one that came compressed, the
+ * next mr_conn_next(). HEARTBEAT, SETTLE and BYE are dealt with here. Data frames that we have already (sequence < next_sequence)
  * are dropped and counted as duplicates; DICT frames of sequence 0 are handed out whenever they come.
  * MR_AGAIN when more bytes are needed. MR_END after BYE. MR_EREFUSED: the peer sent ERROR, its text is in `error`.
  * MR_EFORMAT also for a sequence that skips ahead, MR_ESTATE for a frame that may not come now, and what mr_frame_take()
@@ -67,11 +72,27 @@ enum mr_status mr_conn_read(struct mr_conn *conn);
  */
 enum mr_status mr_conn_next(struct mr_conn *conn, struct mr_frame *frame);
 /*
+ * From now on, before WELCOME, numbered frames are held: mr_conn_next() hands them out as they came, compressed perhaps,
+ * only to be counted, and mr_conn_next_settled() again when they may be used. `size` bytes at most are held: as many as the
+ * peer may have on its way.
+ */
+void mr_conn_hold(struct mr_conn *conn, size_t size);
+/* The oldest frame held, if its sequence is at most `sequence`: expanded, released, and borrowed as of mr_conn_next(). */
+enum mr_status mr_conn_next_settled(struct mr_conn *conn, uint64_t sequence,
+                                    struct mr_frame *frame);
+/* All frames that are held, and control frames between them, as they came: for who keeps them longer than the connection. */
+struct mr_span mr_conn_held(const struct mr_conn *conn);
+/*
  * Answers HELLO: data frames from `next_sequence` on are expected. A receiver that knows fewer frames than the sender still
  * has passes the `oldest` of the HELLO.
  */
 enum mr_status mr_conn_welcome(struct mr_conn *conn, uint64_t next_sequence,
                                uint64_t credit);
+/* The same, and of which epoch it is `self` who is the custodian. */
+enum mr_status mr_conn_welcome_epoch(struct mr_conn *conn, uint64_t next_sequence,
+                                     uint64_t credit, uint64_t epoch, struct mr_id self);
+/* The register's answer to an ASK of the peer. */
+enum mr_status mr_conn_answer(struct mr_conn *conn, const struct mr_custody_ask *answer);
 /*
  * Acknowledges up to `sequence`; nothing is sent when neither that nor the credit is news. MR_OK also when the socket is
  * full (see flush); MR_ELIMIT when the peer does not read our answers, MR_EIO.

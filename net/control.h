@@ -17,6 +17,7 @@
 #include "base/id.h"
 #include "base/span.h"
 #include "base/status.h"
+#include "net/custody.h"
 
 #define MR_TEXT_MAX                                                                      \
     4096 /* bytes of any string in HELLO or DICT; longer ones are cut by writers, refused by readers */
@@ -64,6 +65,7 @@ struct mr_hello {
     const char *token;            /* "" where absent */
     struct mr_source_info source; /* role probe only */
     struct mr_span resume;        /* may be empty */
+    struct mr_custody_hello custody;
 };
 
 /* Size of the payload, or 0 when it does not fit. */
@@ -91,6 +93,7 @@ enum mr_dict_kind {
     MR_DICT_SOURCE_LOSS = 9,
     MR_DICT_LINK = 10,
     MR_DICT_TICKER = 11,
+    MR_DICT_PRUNED = 12,
     MR_DICT_SITE = 16,
     MR_DICT_SCOPE = 17,
     MR_DICT_SOURCE = 18,
@@ -103,6 +106,8 @@ enum mr_dict_kind {
 #define MR_BUILD_ID_MAX 64
 #define MR_MODULE_EXECUTABLE 1u
 #define MR_COUNTER_NAME_MAX 63
+#define MR_PRUNED_NOW 1u     /* else it is recorded again */
+#define MR_PRUNED_COUNTED 2u /* `calls` is every one of them */
 #define MR_NAMED_SITE_ROOT 1u
 #define MR_NAMED_SITE_OUTER 2u
 
@@ -151,6 +156,10 @@ struct mr_dict_sync {
 };
 struct mr_dict_ticker { /* of clock hybrid; all cumulative but the gap of p99 */
     uint64_t ticks, gap_p99_ticks, gap_max_ticks, cpu_ns;
+};
+struct mr_dict_pruned { /* FORMAT.md section 5; `calls` is cumulative */
+    uint32_t site, epoch, flags;
+    uint64_t ticks, calls, limit_ns;
 };
 struct mr_dict_string {
     uint32_t index;
@@ -225,7 +234,15 @@ struct mr_dict_note {
     X(TIMES_CLAMPED, "times_clamped", true)     /* inversions */                         \
     /* Of a source, depth limit; its probe tells them: */                                \
     X(DEPTH_LIMIT, "depth_limit", true)                                                  \
-    X(DEPTH_SKIPPED, "depth_skipped", true) /* calls below it, not recorded */
+    X(DEPTH_SKIPPED, "depth_skipped", true) /* calls below it, not recorded */           \
+    /* Of a source, its link: how it sends, and why (net/encoding.h). */                 \
+    X(ENCODING, "encoding", false)                                                       \
+    X(ENCODING_REASON, "encoding_reason", false)                                         \
+    /* Of a site of a source: it is, or was, pruned. */                                  \
+    X(PRUNED_SINCE_NS, "pruned_since_ns", true) /* Unix; the last time */                \
+    X(PRUNED_UNTIL_NS, "pruned_until_ns", true) /* recorded again; 0: not yet */         \
+    X(PRUNED_BELOW_NS, "pruned_below_ns", true) /* its median call took less */          \
+    X(PRUNED_CALLS, "pruned_calls", true)       /* not recorded, each one counted */
 enum mr_note {
 #define X(name, text, is_number) MR_NOTE_##name,
     MR_NOTES(X)
@@ -255,6 +272,7 @@ struct mr_dict_item {
         struct mr_dict_node node;
         struct mr_dict_span_counter span_counter;
         struct mr_dict_ticker ticker;
+        struct mr_dict_pruned pruned;
         struct mr_dict_note note;
     };
 };

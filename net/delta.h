@@ -20,7 +20,10 @@
 #include "base/error.h"
 #include "base/id.h"
 #include "base/status.h"
+#include "net/exemplar.h"
 #include "net/histogram.h"
+#include "net/joined.h"
+#include "net/part.h"
 #include "net/wire.h"
 
 #define MR_DELTA_NONE UINT32_MAX
@@ -39,9 +42,15 @@ enum mr_delta_tag {
     MR_DELTA_ENTRY_STAT = 9,
     MR_DELTA_LEDGER = 10,
     MR_DELTA_OPEN = 11,
+    MR_DELTA_EXEMPLAR = 12,
+    MR_DELTA_PART = 13,
     MR_DELTA_COUNTER = 14,
     MR_DELTA_SPAN_COUNTER = 15,
     MR_DELTA_PATH_COUNTER = 16,
+    MR_DELTA_SHAPE_PATH = 17,
+    MR_DELTA_JOINED = 20,
+    MR_DELTA_JOINED_STAT = 21,
+    MR_DELTA_JOINED_EDGE = 22,
 };
 
 enum mr_coverage { /* of a trace; DESIGN section 6, FORMAT.md "entry stat" */
@@ -77,6 +86,25 @@ struct mr_counter_stats { /* of one counter on one path; units are the counter's
     uint64_t backward;    /* that were not, because the counter ran backwards */
     struct mr_times self, total;
 };
+/* Of traces of several parts; times and histogram: end to end, of those that are whole. */
+struct mr_joined_stats {
+    uint64_t ok, failed, incomplete;
+    uint64_t first_ns, last_ns; /* Unix time of the first and last trace's end */
+    struct mr_times time;
+    struct mr_id slowest; /* trace id of the one that took time.max; zero: it has none */
+    struct mr_histogram histogram;
+};
+struct mr_edge_stats { /* from send to receive, from capture to attach */
+    uint64_t count;
+    uint64_t clamped; /* of these, came before they were sent by the clocks: 0 ns */
+    struct mr_times time;
+    struct mr_histogram histogram;
+};
+
+struct mr_shape_path_stats { /* of one path, in traces of one shape alone */
+    uint64_t ok, failed;     /* calls */
+    struct mr_times self, total;
+};
 #define MR_OPEN_AGES 5
 struct mr_open_stats { /* the traces of an entry point that are open now */
     uint64_t count;
@@ -100,6 +128,12 @@ enum mr_status mr_shape_stats_merge(struct mr_shape_stats *into,
 void mr_entry_stats_merge(struct mr_entry_stats *into, const struct mr_entry_stats *from);
 void mr_counter_stats_merge(struct mr_counter_stats *into,
                             const struct mr_counter_stats *from);
+enum mr_status mr_joined_stats_merge(struct mr_joined_stats *into,
+                                     const struct mr_joined_stats *from);
+enum mr_status mr_edge_stats_merge(struct mr_edge_stats *into,
+                                   const struct mr_edge_stats *from);
+void mr_shape_path_stats_merge(struct mr_shape_path_stats *into,
+                               const struct mr_shape_path_stats *from);
 /* Whether `from` has the oldest trace, whose stack is the one to keep; of two that began at once, the later call. */
 bool mr_open_stats_merge(struct mr_open_stats *into, const struct mr_open_stats *from);
 /* The class in `ages` of a trace that is open for that long. */
@@ -110,7 +144,7 @@ void mr_ledger_entry_merge(struct mr_ledger_entry *into,
 struct mr_delta_writer {
     struct mr_buffer *out;
     enum mr_status status;
-    uint32_t sites, scopes, paths, sources, shapes, span_counters;
+    uint32_t sites, scopes, paths, sources, shapes, span_counters, joined;
 };
 void mr_delta_begin(struct mr_delta_writer *w,
                     struct mr_buffer *out); /* appends to out */
@@ -138,21 +172,37 @@ void mr_delta_counter(struct mr_delta_writer *w, const char *name, uint64_t valu
 uint32_t mr_delta_span_counter(struct mr_delta_writer *w, struct mr_id id);
 void mr_delta_path_counter(struct mr_delta_writer *w, uint32_t path, uint64_t window,
                            uint32_t counter, const struct mr_counter_stats *stats);
+void mr_delta_part(struct mr_delta_writer *w, const struct mr_part *part);
+/* `id`: mr_joined_id() of the nodes. */
+uint32_t mr_delta_joined(struct mr_delta_writer *w, struct mr_id id,
+                         const struct mr_joined_node *nodes, uint32_t count);
+void mr_delta_joined_stat(struct mr_delta_writer *w, uint32_t joined, uint64_t window,
+                          const struct mr_joined_stats *stats);
+/* `place`: of the node that the edge leads to, from 1. */
+void mr_delta_joined_edge(struct mr_delta_writer *w, uint32_t joined, uint64_t window,
+                          uint32_t place, const struct mr_edge_stats *stats);
+/* `path`: of its entry point; `shape`: MR_DELTA_NONE: of none. Its calls' sites are numbers of this payload. */
+void mr_delta_exemplar(struct mr_delta_writer *w, uint32_t path, uint32_t shape,
+                       uint32_t source, const struct mr_exemplar *exemplar);
+void mr_delta_shape_path(struct mr_delta_writer *w, uint32_t shape, uint32_t path,
+                         const struct mr_shape_path_stats *stats);
 enum mr_status mr_delta_status(const struct mr_delta_writer *w);
 
 struct mr_delta_item {
     enum mr_delta_tag tag;
-    uint32_t index;  /* SITE, SCOPE, PATH, SOURCE, SHAPE, SPAN_COUNTER: its own number */
-    struct mr_id id; /* SITE, SCOPE, SOURCE, SPAN_COUNTER; SHAPE: root node */
-    uint32_t level;  /* HEAD */
-    uint64_t created_ns;          /* HEAD */
+    uint32_t
+        index; /* SITE, SCOPE, PATH, SOURCE, SHAPE, SPAN_COUNTER, JOINED: its own number */
+    struct mr_id id;     /* SITE, SCOPE, SOURCE, SPAN_COUNTER, JOINED; SHAPE: root node */
+    uint32_t level;      /* HEAD */
+    uint64_t created_ns; /* HEAD */
     uint32_t parent, scope, site; /* PATH; SHAPE: scope */
     uint32_t flags;               /* PATH */
     uint32_t
-        path; /* PATH_STAT, ENTRY_STAT, OPEN, PATH_COUNTER; SHAPE: of its entry point */
-    uint32_t shape;          /* SHAPE_STAT */
-    uint32_t source, stream; /* LEDGER */
-    uint64_t window;         /* ..._STAT */
+        path; /* PATH_STAT, ENTRY_STAT, OPEN, PATH_COUNTER, SHAPE_PATH; SHAPE, EXEMPLAR: of its entry point */
+    uint32_t shape;  /* SHAPE_STAT, SHAPE_PATH; EXEMPLAR: MR_DELTA_NONE: of none */
+    uint32_t source; /* LEDGER, EXEMPLAR */
+    uint32_t stream; /* LEDGER */
+    uint64_t window; /* ..._STAT */
     const struct mr_path_stats *path_stats;
     const struct mr_shape_stats *shape_stats;
     const struct mr_entry_stats *entry_stats;
@@ -163,11 +213,20 @@ struct mr_delta_item {
     uint64_t value;                       /* COUNTER */
     uint32_t counter;                     /* PATH_COUNTER */
     const struct mr_counter_stats *counter_stats;
+    const struct mr_part *part;         /* PART; its edges are the reader's too */
+    const struct mr_joined_node *nodes; /* JOINED */
+    uint32_t node_count;
+    uint32_t joined, place; /* JOINED_STAT, JOINED_EDGE */
+    const struct mr_joined_stats *joined_stats;
+    const struct mr_edge_stats *edge_stats;
+    const struct mr_exemplar *exemplar; /* EXEMPLAR; without the source's id */
+    const struct mr_shape_path_stats *shape_path_stats; /* SHAPE_PATH */
 };
 
 struct mr_delta_reader {
     struct mr_span all, rest;
     uint32_t sites, scopes, paths, sources, shapes, span_counters;
+    uint32_t joined;
     uint64_t unknown; /* items of unknown tags, skipped */
     struct mr_path_stats path_stats;
     struct mr_shape_stats shape_stats;
@@ -175,11 +234,27 @@ struct mr_delta_reader {
     struct mr_ledger_entry ledger;
     struct mr_open_stats open;
     struct mr_counter_stats counter_stats;
+    struct mr_part part;
+    struct mr_part_edge part_edges[MR_PART_EDGES_MAX];
+    struct mr_joined_node nodes[MR_JOINED_NODES_MAX];
+    struct mr_joined_stats joined_stats;
+    struct mr_edge_stats edge_stats;
+    struct mr_shape_path_stats shape_path_stats;
+    struct mr_exemplar exemplar;
+    struct mr_exemplar_call *calls; /* of that */
+    uint32_t call_capacity;
     struct mr_error error; /* what and at which offset */
 };
 void mr_delta_reader_init(struct mr_delta_reader *r, struct mr_span payload);
 enum mr_status mr_delta_next(struct mr_delta_reader *r,
                              struct mr_delta_item *item); /* MR_END at the end */
 void mr_delta_reader_fini(struct mr_delta_reader *r);
+
+/*
+ * Takes the next item off the front without reading it: `whole` with tag and size, `fields`
+ * without. False: nothing whole is left, and `rest` stays where it was.
+ */
+bool mr_delta_skip(struct mr_span *rest, uint64_t *tag, struct mr_span *whole,
+                   struct mr_span *fields);
 
 #endif

@@ -3,17 +3,26 @@
 #include "net/ids.h"
 #include "net/varint.h"
 
+#include <stdlib.h>
+
 void mr_delta_reader_init(struct mr_delta_reader *r, struct mr_span payload)
 {
     *r = (struct mr_delta_reader){.all = payload, .rest = payload};
     r->path_stats.histogram = MR_HISTOGRAM_EMPTY;
     r->shape_stats.histogram = MR_HISTOGRAM_EMPTY;
+    r->joined_stats.histogram = MR_HISTOGRAM_EMPTY;
+    r->edge_stats.histogram = MR_HISTOGRAM_EMPTY;
 }
 
 void mr_delta_reader_fini(struct mr_delta_reader *r)
 {
     mr_histogram_fini(&r->path_stats.histogram);
     mr_histogram_fini(&r->shape_stats.histogram);
+    mr_histogram_fini(&r->joined_stats.histogram);
+    mr_histogram_fini(&r->edge_stats.histogram);
+    free(r->calls);
+    r->calls = NULL;
+    r->call_capacity = 0;
 }
 
 static bool get_id(struct mr_span *in, struct mr_id *id)
@@ -203,6 +212,107 @@ static bool get_path_counter(struct mr_delta_reader *r, struct mr_span *in,
            get_times(in, &stats->self) && get_times(in, &stats->total);
 }
 
+static bool get_part(struct mr_delta_reader *r, struct mr_span *in,
+                     struct mr_delta_item *item)
+{
+    item->part = &r->part;
+    return mr_part_get(in, &r->part, r->part_edges);
+}
+
+static bool get_joined(struct mr_delta_reader *r, struct mr_span *in,
+                       struct mr_delta_item *item)
+{
+    if (!mr_joined_get(in, &item->id, r->nodes, &item->node_count))
+        return false;
+    item->nodes = r->nodes;
+    item->index = r->joined++;
+    return true;
+}
+
+static bool get_joined_stat(struct mr_delta_reader *r, struct mr_span *in,
+                            struct mr_delta_item *item)
+{
+    struct mr_joined_stats *stats = &r->joined_stats;
+
+    item->joined_stats = stats;
+    return get_index(in, r->joined, &item->joined) && mr_varint_get(in, &item->window) &&
+           mr_varint_get(in, &stats->ok) && mr_varint_get(in, &stats->failed) &&
+           mr_varint_get(in, &stats->incomplete) && mr_varint_get(in, &stats->first_ns) &&
+           mr_varint_get(in, &stats->last_ns) && get_times(in, &stats->time) &&
+           get_id(in, &stats->slowest) &&
+           mr_histogram_get(&stats->histogram, in) == MR_OK;
+}
+
+static bool get_joined_edge(struct mr_delta_reader *r, struct mr_span *in,
+                            struct mr_delta_item *item)
+{
+    struct mr_edge_stats *stats = &r->edge_stats;
+
+    item->edge_stats = stats;
+    return get_index(in, r->joined, &item->joined) && mr_varint_get(in, &item->window) &&
+           get_index(in, MR_JOINED_NODES_MAX, &item->place) && item->place > 0 &&
+           mr_varint_get(in, &stats->count) && mr_varint_get(in, &stats->clamped) &&
+           stats->clamped <= stats->count && get_times(in, &stats->time) &&
+           mr_histogram_get(&stats->histogram, in) == MR_OK;
+}
+
+static bool make_call_room(struct mr_delta_reader *r, uint32_t count)
+{
+    struct mr_exemplar_call *grown;
+
+    if (count <= r->call_capacity)
+        return true;
+    grown = realloc(r->calls, count * sizeof(*grown));
+    if (!grown)
+        return false;
+    r->calls = grown;
+    r->call_capacity = count;
+    return true;
+}
+
+#define CALL_BYTES_MIN 7u
+
+static bool get_exemplar(struct mr_delta_reader *r, struct mr_span *in,
+                         struct mr_delta_item *item)
+{
+    struct mr_exemplar *exemplar = &r->exemplar;
+    uint32_t status;
+    uint64_t shape;
+
+    item->exemplar = exemplar;
+    if (!get_index(in, r->paths, &item->path) || !mr_varint_get(in, &shape) ||
+        shape > r->shapes || !mr_varint_get_u32(in, &exemplar->why) ||
+        exemplar->why == 0 || exemplar->why > MR_EXEMPLAR_ALL ||
+        !get_index(in, MR_EXEMPLAR_STATUS_COUNT, &status) ||
+        !get_index(in, r->sources, &item->source) ||
+        !mr_varint_get_u32(in, &exemplar->stream) ||
+        !mr_varint_get(in, &exemplar->before) ||
+        !mr_varint_get(in, &exemplar->start_ns) || !mr_varint_get(in, &exemplar->calls) ||
+        !mr_varint_get_u32(in, &exemplar->call_count))
+        return false;
+    item->shape = shape ? (uint32_t)shape - 1 : MR_DELTA_NONE;
+    exemplar->status = (enum mr_exemplar_status)status;
+    if (exemplar->call_count == 0 || exemplar->call_count > MR_EXEMPLAR_CALLS_MAX ||
+        exemplar->call_count > in->size / CALL_BYTES_MIN ||
+        !make_call_room(r, exemplar->call_count))
+        return false;
+    exemplar->items = r->calls;
+    return mr_exemplar_get_calls(in, r->sites, exemplar->calls, r->calls,
+                                 exemplar->call_count);
+}
+
+static bool get_shape_path(struct mr_delta_reader *r, struct mr_span *in,
+                           struct mr_delta_item *item)
+{
+    struct mr_shape_path_stats *stats = &r->shape_path_stats;
+
+    item->shape_path_stats = stats;
+    return get_index(in, r->shapes, &item->shape) &&
+           get_index(in, r->paths, &item->path) && mr_varint_get(in, &stats->ok) &&
+           mr_varint_get(in, &stats->failed) && get_times(in, &stats->self) &&
+           get_times(in, &stats->total);
+}
+
 enum outcome { BROKEN, GOOD, UNKNOWN };
 
 static enum outcome get_fields(struct mr_delta_reader *r, struct mr_span in,
@@ -237,8 +347,34 @@ static enum outcome get_fields(struct mr_delta_reader *r, struct mr_span in,
         return get_named(&in, &r->span_counters, item);
     case MR_DELTA_PATH_COUNTER:
         return get_path_counter(r, &in, item);
+    case MR_DELTA_PART:
+        return get_part(r, &in, item);
+    case MR_DELTA_JOINED:
+        return get_joined(r, &in, item);
+    case MR_DELTA_JOINED_STAT:
+        return get_joined_stat(r, &in, item);
+    case MR_DELTA_JOINED_EDGE:
+        return get_joined_edge(r, &in, item);
+    case MR_DELTA_EXEMPLAR:
+        return get_exemplar(r, &in, item);
+    case MR_DELTA_SHAPE_PATH:
+        return get_shape_path(r, &in, item);
     }
     return UNKNOWN;
+}
+
+bool mr_delta_skip(struct mr_span *rest, uint64_t *tag, struct mr_span *whole,
+                   struct mr_span *fields)
+{
+    struct mr_span at = *rest;
+    uint64_t size;
+
+    if (!mr_varint_get(&at, tag) || !mr_varint_get(&at, &size) ||
+        !mr_span_take(&at, size, fields))
+        return false;
+    *whole = mr_span_of(rest->data, rest->size - at.size);
+    *rest = at;
+    return true;
 }
 
 static enum mr_status fail(struct mr_delta_reader *r, const char *what, unsigned tag)

@@ -134,3 +134,50 @@ uint32_t mr_open_age(uint64_t open_ns)
         age++;
     return age;
 }
+
+enum mr_status mr_joined_stats_merge(struct mr_joined_stats *into,
+                                     const struct mr_joined_stats *from)
+{
+    bool into_empty = !(into->ok | into->failed), from_empty = !(from->ok | from->failed);
+    bool is_first = into_empty && into->incomplete == 0;
+    bool is_last = from_empty && from->incomplete == 0;
+    enum mr_status status = mr_histogram_merge(&into->histogram, &from->histogram);
+
+    if (status != MR_OK || is_last)
+        return status;
+    if (!from_empty && (into_empty || from->time.max > into->time.max ||
+                        (from->time.max == into->time.max &&
+                         mr_id_compare(from->slowest, into->slowest) > 0)))
+        into->slowest = from->slowest;
+    into->first_ns = is_first ? from->first_ns : min_of(into->first_ns, from->first_ns);
+    into->last_ns = max_of(into->last_ns, from->last_ns);
+    add(&into->ok, from->ok);
+    add(&into->failed, from->failed);
+    add(&into->incomplete, from->incomplete);
+    mr_times_merge(&into->time, &from->time, into_empty, from_empty);
+    return MR_OK;
+}
+
+enum mr_status mr_edge_stats_merge(struct mr_edge_stats *into,
+                                   const struct mr_edge_stats *from)
+{
+    enum mr_status status = mr_histogram_merge(&into->histogram, &from->histogram);
+
+    if (status != MR_OK)
+        return status;
+    mr_times_merge(&into->time, &from->time, into->count == 0, from->count == 0);
+    add(&into->count, from->count);
+    add(&into->clamped, from->clamped);
+    return MR_OK;
+}
+
+void mr_shape_path_stats_merge(struct mr_shape_path_stats *into,
+                               const struct mr_shape_path_stats *from)
+{
+    bool into_empty = !(into->ok | into->failed), from_empty = !(from->ok | from->failed);
+
+    add(&into->ok, from->ok);
+    add(&into->failed, from->failed);
+    mr_times_merge(&into->self, &from->self, into_empty, from_empty);
+    mr_times_merge(&into->total, &from->total, into_empty, from_empty);
+}

@@ -254,3 +254,90 @@ void mr_delta_path_counter(struct mr_delta_writer *w, uint32_t path, uint64_t wi
     at = put_times(at, &stats->self);
     end_item(w, MR_DELTA_PATH_COUNTER, fields, put_times(at, &stats->total));
 }
+
+void mr_delta_part(struct mr_delta_writer *w, const struct mr_part *part)
+{
+    uint8_t *fields = begin_item(w, MR_PART_SIZE_MAX);
+
+    if (fields)
+        end_item(w, MR_DELTA_PART, fields, mr_part_put(part, fields));
+}
+
+uint32_t mr_delta_joined(struct mr_delta_writer *w, struct mr_id id,
+                         const struct mr_joined_node *nodes, uint32_t count)
+{
+    uint8_t *fields = begin_item(w, MR_JOINED_SIZE_MAX);
+
+    if (fields)
+        end_item(w, MR_DELTA_JOINED, fields, mr_joined_put(id, nodes, count, fields));
+    return w->joined++;
+}
+
+void mr_delta_joined_stat(struct mr_delta_writer *w, uint32_t joined, uint64_t window,
+                          const struct mr_joined_stats *stats)
+{
+    size_t max = SMALL_MAX + MR_HISTOGRAM_SIZE_MAX(stats->histogram.count);
+    uint8_t *fields = begin_item(w, max), *at = fields;
+
+    MR_ASSERT(joined < w->joined);
+    if (!fields)
+        return;
+    at = mr_varint_put(mr_varint_put(at, joined), window);
+    at = mr_varint_put(mr_varint_put(at, stats->ok), stats->failed);
+    at = mr_varint_put(at, stats->incomplete);
+    at = mr_varint_put(mr_varint_put(at, stats->first_ns), stats->last_ns);
+    at = put_times(at, &stats->time);
+    mr_id_put(stats->slowest, at);
+    end_item(w, MR_DELTA_JOINED_STAT, fields,
+             mr_histogram_put_raw(&stats->histogram, at + ID_SIZE));
+}
+
+void mr_delta_joined_edge(struct mr_delta_writer *w, uint32_t joined, uint64_t window,
+                          uint32_t place, const struct mr_edge_stats *stats)
+{
+    size_t max = SMALL_MAX + MR_HISTOGRAM_SIZE_MAX(stats->histogram.count);
+    uint8_t *fields = begin_item(w, max), *at = fields;
+
+    MR_ASSERT(joined < w->joined && place > 0 && place < MR_JOINED_NODES_MAX);
+    if (!fields)
+        return;
+    at = mr_varint_put(mr_varint_put(at, joined), window);
+    at = mr_varint_put(at, place);
+    at = mr_varint_put(mr_varint_put(at, stats->count), stats->clamped);
+    at = put_times(at, &stats->time);
+    end_item(w, MR_DELTA_JOINED_EDGE, fields,
+             mr_histogram_put_raw(&stats->histogram, at));
+}
+
+void mr_delta_exemplar(struct mr_delta_writer *w, uint32_t path, uint32_t shape,
+                       uint32_t source, const struct mr_exemplar *exemplar)
+{
+    size_t max = SMALL_MAX + MR_EXEMPLAR_BYTES_MAX(exemplar->call_count);
+    uint8_t *fields = begin_item(w, max), *at = fields;
+
+    MR_ASSERT(path < w->paths && (shape == MR_DELTA_NONE || shape < w->shapes) &&
+              source < w->sources && exemplar->call_count > 0);
+    if (!fields)
+        return;
+    at = mr_varint_put(at, path);
+    at = mr_varint_put(at, shape == MR_DELTA_NONE ? 0 : (uint64_t)shape + 1);
+    at = mr_varint_put(mr_varint_put(at, exemplar->why), exemplar->status);
+    at = mr_varint_put(mr_varint_put(at, source), exemplar->stream);
+    at = mr_varint_put(mr_varint_put(at, exemplar->before), exemplar->start_ns);
+    at = mr_varint_put(at, exemplar->calls);
+    end_item(w, MR_DELTA_EXEMPLAR, fields, mr_exemplar_put_calls(exemplar, at));
+}
+
+void mr_delta_shape_path(struct mr_delta_writer *w, uint32_t shape, uint32_t path,
+                         const struct mr_shape_path_stats *stats)
+{
+    uint8_t *fields = begin_item(w, SMALL_MAX), *at = fields;
+
+    MR_ASSERT(shape < w->shapes && path < w->paths);
+    if (!fields)
+        return;
+    at = mr_varint_put(mr_varint_put(at, shape), path);
+    at = mr_varint_put(mr_varint_put(at, stats->ok), stats->failed);
+    at = put_times(at, &stats->self);
+    end_item(w, MR_DELTA_SHAPE_PATH, fields, put_times(at, &stats->total));
+}

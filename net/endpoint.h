@@ -15,6 +15,12 @@
 
 #define MR_ENDPOINTS_MAX 16
 
+/*
+ * Of a probe alone, which parses it: no receiver, what is recorded is thrown away. A host of that name is
+ * tcp://discard:port.
+ */
+#define MR_ENDPOINT_DISCARD "discard"
+
 struct mr_endpoint {
     char host[256]; /* without brackets for IPv6 */
     char port[8];
@@ -32,7 +38,7 @@ enum mr_status mr_endpoints_parse(const char *text, struct mr_endpoints *endpoin
 enum mr_status mr_endpoints_numeric(const struct mr_endpoints *endpoints,
                                     struct mr_sender_address *out, uint32_t *count,
                                     struct mr_error *error);
-/* With getaddrinfo(). MR_ENOTFOUND when nothing resolves. */
+/* With getaddrinfo(): in the order of the endpoints, those of one name beginning at a random one. MR_ENOTFOUND when nothing resolves. */
 enum mr_status mr_endpoints_resolve(const struct mr_endpoints *endpoints,
                                     struct mr_sender_address *out, uint32_t *count,
                                     struct mr_error *error);

@@ -162,3 +162,19 @@ enum mr_status mr_frame_take(struct mr_span *bytes, uint32_t max_frame,
     (void)mr_span_skip(bytes, *need);
     return MR_OK;
 }
+
+bool mr_frame_take_again(struct mr_span *bytes, struct mr_frame *frame)
+{
+    const uint8_t *header = bytes->data;
+
+    if (bytes->size == 0)
+        return false;
+    MR_ASSERT(bytes->size >= MR_WIRE_HEADER_SIZE);
+    frame->type = header[AT_TYPE];
+    frame->flags = mr_get_u16(header + AT_FLAGS);
+    frame->sequence = mr_get_u64(header + AT_SEQUENCE);
+    frame->payload =
+        mr_span_of(header + MR_WIRE_HEADER_SIZE, mr_get_u32(header + AT_LENGTH));
+    MR_ASSERT(mr_span_skip(bytes, MR_WIRE_HEADER_SIZE + frame->payload.size));
+    return true;
+}

@@ -6,9 +6,11 @@
 #ifndef MR_NET_FRAME_H
 #define MR_NET_FRAME_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "base/error.h"
+#include "base/id.h"
 #include "base/span.h"
 #include "base/status.h"
 #include "net/wire.h"
@@ -32,6 +34,9 @@ enum mr_status mr_frame_take(struct mr_span *bytes, uint32_t max_frame,
                              struct mr_frame *frame, size_t *need,
                              struct mr_error *error);
 
+/* The same of bytes that it took before and that lie still: nothing is checked again. False at their end. */
+bool mr_frame_take_again(struct mr_span *bytes, struct mr_frame *frame);
+
 const char *mr_frame_type_name(uint8_t type); /* "?" for an unknown one */
 int mr_frame_is_data(uint8_t type);
 
@@ -41,6 +46,18 @@ struct mr_welcome {
     uint64_t next_sequence;
     uint64_t credit;
     uint16_t flags; /* enum mr_welcome_flag; unknown ones are kept */
+    /* Custody (net/custody.h): the epoch that begins or goes on, and whose it is. 0 and zero: the receiver knows none. */
+    uint64_t epoch;
+    struct mr_id receiver;
+};
+/* ASK and ANSWER: of the register at the master. */
+struct mr_custody_ask {
+    struct mr_id subject; /* the sender whose frames are in doubt */
+    uint64_t epoch;
+    uint64_t
+        position; /* asked: up to which frame; answered: up to which the custodian has them */
+    bool
+        is_claim; /* asked by the epoch's custodian; else by the receiver that takes over */
 };
 struct mr_ack {
     uint64_t sequence;
@@ -65,10 +82,13 @@ struct mr_wire_error_text {
     struct mr_span text;
 };
 
-#define MR_WELCOME_SIZE 24
+#define MR_WELCOME_SIZE 48
+#define MR_WELCOME_SIZE_MIN 24 /* without custody */
 #define MR_ACK_SIZE 24
 #define MR_BYE_SIZE 8
 #define MR_MOVE_SIZE 4
+#define MR_SETTLE_SIZE 8
+#define MR_ASK_SIZE 40
 #define MR_RESUME_SIZE 32 /* of a resume state without its frames */
 #define MR_RESUME_FRAME_SIZE 16
 
@@ -95,5 +115,10 @@ void mr_bye_put(enum mr_bye_reason reason, uint8_t out[MR_BYE_SIZE]);
 enum mr_status mr_bye_get(struct mr_span payload, uint8_t *reason);
 void mr_move_put(uint32_t jitter_ms, uint8_t out[MR_MOVE_SIZE]);
 enum mr_status mr_move_get(struct mr_span payload, uint32_t *jitter_ms);
+void mr_settle_put(uint64_t sequence, uint8_t out[MR_SETTLE_SIZE]);
+enum mr_status mr_settle_get(struct mr_span payload, uint64_t *sequence);
+/* Of ASK and ANSWER alike. */
+void mr_ask_put(const struct mr_custody_ask *ask, uint8_t out[MR_ASK_SIZE]);
+enum mr_status mr_ask_get(struct mr_span payload, struct mr_custody_ask *ask);
 
 #endif

@@ -218,15 +218,20 @@ static const struct key source_keys[] = {
     {"policy", false, get_policy},   {"attributes", false, get_attributes},
 };
 
-static bool get_sender(struct mr_span *in, struct context *context, void *to)
+static bool get_id(struct mr_span *in, struct mr_id *id)
 {
     struct mr_span bytes;
 
-    MR_UNUSED(context);
     if (!mr_msgpack_bytes(in, &bytes) || bytes.size != 16)
         return false;
-    ((struct mr_hello *)to)->sender = mr_id_get(bytes.data);
+    *id = mr_id_get(bytes.data);
     return true;
+}
+
+static bool get_sender(struct mr_span *in, struct context *context, void *to)
+{
+    MR_UNUSED(context);
+    return get_id(in, &((struct mr_hello *)to)->sender);
 }
 
 static bool get_role(struct mr_span *in, struct context *context, void *to)
@@ -262,6 +267,43 @@ static bool get_source(struct mr_span *in, struct context *context, void *to)
                    &((struct mr_hello *)to)->source);
 }
 
+static bool get_custodian(struct mr_span *in, struct context *context, void *to)
+{
+    MR_UNUSED(context);
+    return get_id(in, &((struct mr_custody_hello *)to)->custodian);
+}
+
+static bool get_shown(struct mr_span *in, struct context *context, void *to)
+{
+    uint32_t shown;
+
+    MR_UNUSED(context);
+    if (!get_u32(in, &shown) || shown > 1)
+        return false;
+    ((struct mr_custody_hello *)to)->was_shown = shown == 1;
+    return true;
+}
+
+KEY_U64(mr_custody_hello, epoch)
+KEY_U64(mr_custody_hello, acked)
+KEY_U64(mr_custody_hello, sent)
+KEY_U64(mr_custody_hello, attempt)
+
+static const struct key custody_keys[] = {
+    {"custodian", true, get_custodian}, {"epoch", true, get_epoch},
+    {"acked", true, get_acked},         {"sent", true, get_sent},
+    {"attempt", true, get_attempt},     {"shown", true, get_shown},
+};
+
+static bool get_custody(struct mr_span *in, struct context *context, void *to)
+{
+    struct mr_custody_hello *custody = &((struct mr_hello *)to)->custody;
+
+    custody->is_told =
+        get_map(in, context, custody_keys, MR_ARRAY_COUNT(custody_keys), custody);
+    return custody->is_told;
+}
+
 KEY_U32(mr_hello, level)
 KEY_U64(mr_hello, oldest)
 KEY_TEXT(mr_hello, token)
@@ -270,7 +312,7 @@ static const struct key hello_keys[] = {
     {"sender", true, get_sender},  {"role", true, get_role},
     {"level", true, get_level},    {"oldest", true, get_oldest},
     {"token", false, get_token},   {"source", false, get_source},
-    {"resume", false, get_resume},
+    {"resume", false, get_resume}, {"custody", false, get_custody},
 };
 
 static const struct mr_hello hello_defaults = {
@@ -289,6 +331,10 @@ static bool is_sound(const struct mr_hello *hello, struct context *context)
         return fail(context, "level");
     if (hello->oldest == 0)
         return fail(context, "oldest");
+    if (hello->custody.is_told && (hello->custody.acked != hello->oldest - 1 ||
+                                   hello->custody.sent < hello->custody.acked ||
+                                   hello->custody.epoch == UINT64_MAX))
+        return fail(context, "custody");
     return !mr_id_is_zero(hello->sender) || fail(context, "sender");
 }
 

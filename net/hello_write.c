@@ -46,6 +46,19 @@ static void put_source(struct mr_packer *packer, const struct mr_source_info *so
     put_attributes(packer, source);
 }
 
+static void put_custody(struct mr_packer *packer, const struct mr_custody_hello *custody)
+{
+    mr_pack_key(packer, "custody");
+    (void)msgpack_pack_map(&packer->pack, 6);
+    mr_pack_key(packer, "custodian");
+    mr_pack_id(packer, custody->custodian);
+    mr_pack_key_uint(packer, "epoch", custody->epoch);
+    mr_pack_key_uint(packer, "acked", custody->acked);
+    mr_pack_key_uint(packer, "sent", custody->sent);
+    mr_pack_key_uint(packer, "attempt", custody->attempt);
+    mr_pack_key_uint(packer, "shown", custody->was_shown);
+}
+
 size_t mr_hello_put(const struct mr_hello *hello, uint8_t *out, size_t capacity)
 {
     bool is_probe = hello->role == MR_ROLE_PROBE,
@@ -53,8 +66,9 @@ size_t mr_hello_put(const struct mr_hello *hello, uint8_t *out, size_t capacity)
     struct mr_packer packer;
 
     mr_packer_init(&packer, out, capacity);
-    (void)msgpack_pack_map(&packer.pack,
-                           4u + has_token + is_probe + (hello->resume.size != 0));
+    (void)msgpack_pack_map(&packer.pack, 4u + has_token + is_probe +
+                                             (hello->resume.size != 0) +
+                                             hello->custody.is_told);
     mr_pack_key(&packer, "sender");
     mr_pack_id(&packer, hello->sender);
     mr_pack_key_text(&packer, "role", is_probe ? "probe" : "worker");
@@ -64,6 +78,8 @@ size_t mr_hello_put(const struct mr_hello *hello, uint8_t *out, size_t capacity)
         mr_pack_key_text(&packer, "token", hello->token);
     if (is_probe)
         put_source(&packer, &hello->source);
+    if (hello->custody.is_told)
+        put_custody(&packer, &hello->custody);
     if (hello->resume.size) {
         mr_pack_key(&packer, "resume");
         mr_pack_bytes(&packer, hello->resume);

@@ -105,6 +105,76 @@ struct mr_id mr_id_outer_path(struct mr_id parent, struct mr_id site)
     return id_of_pair(mr_span_of("mr-outer", sizeof("mr-outer")), parent, site);
 }
 
+static void add_id(XXH3_state_t *state, struct mr_id id)
+{
+    uint8_t bytes[ID_SIZE];
+
+    mr_id_put(id, bytes);
+    (void)XXH3_128bits_update(state, bytes, sizeof(bytes));
+}
+
+static void add_u8(XXH3_state_t *state, uint8_t value)
+{
+    (void)XXH3_128bits_update(state, &value, 1);
+}
+
+/* `domain`, an id, a number. */
+static struct mr_id id_of_number(const char *domain, struct mr_id id, uint64_t number)
+{
+    XXH3_state_t state;
+
+    (void)XXH3_128bits_reset(&state);
+    add_text(&state, domain);
+    add_id(&state, id);
+    add_u64(&state, number);
+    return digest(&state);
+}
+
+struct mr_id mr_id_message(struct mr_id trace, uint64_t span)
+{
+    return id_of_number("mr-message", trace, span);
+}
+
+struct mr_id mr_id_hand_off(struct mr_id source, uint64_t number)
+{
+    return id_of_number("mr-hand-off", source, number);
+}
+
+struct mr_id mr_id_next(struct mr_id part)
+{
+    return id_of_number("mr-next", part, 0);
+}
+
+struct mr_id mr_id_part(struct mr_id source, uint32_t stream, uint64_t number)
+{
+    XXH3_state_t state;
+
+    (void)XXH3_128bits_reset(&state);
+    add_text(&state, "mr-part");
+    add_id(&state, source);
+    add_u64(&state, stream);
+    add_u64(&state, number);
+    return digest(&state);
+}
+
+struct mr_id mr_id_joined(uint8_t flags, struct mr_id path, struct mr_id node,
+                          const struct mr_joined_child *children, uint32_t count)
+{
+    XXH3_state_t state;
+
+    (void)XXH3_128bits_reset(&state);
+    add_text(&state, "mr-joined");
+    add_u8(&state, flags);
+    add_id(&state, path);
+    add_id(&state, node);
+    for (uint32_t i = 0; i < count; i++) {
+        add_u8(&state, children[i].kind);
+        add_u8(&state, children[i].is_run);
+        add_id(&state, children[i].id);
+    }
+    return digest(&state);
+}
+
 enum mr_status mr_id_node(enum mr_exactness exactness, struct mr_id site,
                           const struct mr_node_child *children, uint32_t count,
                           struct mr_buffer *scratch, struct mr_id *id)

@@ -5,6 +5,7 @@
 #ifndef MR_NET_IDS_H
 #define MR_NET_IDS_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "base/buffer.h"
@@ -21,6 +22,21 @@ struct mr_id mr_id_scope(const char *app, const char *version, const char *host)
 struct mr_id mr_id_path(struct mr_id parent, struct mr_id site);
 struct mr_id mr_id_outer_path(struct mr_id parent, struct mr_id site);
 struct mr_id mr_id_span_counter(const char *name);
+
+/* Keys of edges between parts (net/part.h): of a message, of a hand-off, of what came next behind the part that has it. */
+struct mr_id mr_id_message(struct mr_id trace, uint64_t span);
+struct mr_id mr_id_hand_off(struct mr_id source, uint64_t number);
+struct mr_id mr_id_next(struct mr_id part);
+struct mr_id mr_id_part(struct mr_id source, uint32_t stream, uint64_t number);
+
+struct mr_joined_child {
+    struct mr_id id;
+    uint8_t kind; /* enum mr_edge_kind */
+    bool is_run;
+};
+/* Of a node of a joined shape (net/joined.h) with what is below it; `flags` without those of the edge above. */
+struct mr_id mr_id_joined(uint8_t flags, struct mr_id path, struct mr_id node,
+                          const struct mr_joined_child *children, uint32_t count);
 
 struct mr_node_child {
     struct mr_id id;

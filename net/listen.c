@@ -3,6 +3,7 @@
 #include <arpa/inet.h>
 #include <errno.h>
 #include <netdb.h>
+#include <sys/random.h>
 #include <unistd.h>
 
 #include "base/assert.h"
@@ -21,6 +22,19 @@ static enum mr_status lookup(const struct mr_endpoint *endpoint, int flags,
     *list = NULL;
     return mr_error_set(error, MR_ENOTFOUND, "host '%s' was not found: %s",
                         endpoint->host, gai_strerror(failure));
+}
+
+/* Those of one name begin at a random one, so that not all senders of the world go to the same. */
+static void rotate(struct mr_sender_address *addresses, uint32_t count)
+{
+    struct mr_sender_address rotated[MR_SENDER_ADDRESSES_MAX];
+    uint32_t by = 0;
+
+    if (count < 2 || getrandom(&by, sizeof(by), GRND_NONBLOCK) != sizeof(by))
+        return;
+    for (uint32_t i = 0; i < count; i++)
+        rotated[i] = addresses[(i + by % count) % count];
+    memcpy(addresses, rotated, count * sizeof(*addresses));
 }
 
 /* Adds what there is room for. */
@@ -48,10 +62,13 @@ enum mr_status mr_endpoints_resolve(const struct mr_endpoints *endpoints,
     *count = 0;
     for (uint32_t i = 0; i < endpoints->count; i++) {
         struct addrinfo *list;
+        uint32_t first_of_name;
 
         if (lookup(&endpoints->items[i], 0, &list, &first) != MR_OK)
             continue; /* the others may do */
+        first_of_name = *count;
         add_all(list, out, count);
+        rotate(out + first_of_name, *count - first_of_name);
         freeaddrinfo(list);
     }
     if (*count)

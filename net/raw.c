@@ -3,6 +3,7 @@
 #include "base/assert.h"
 #include "net/bytes.h"
 #include "net/frame.h"
+#include "net/ids.h"
 
 enum { ERROR_HEADER_SIZE = 4 };
 
@@ -13,14 +14,22 @@ void mr_welcome_put(const struct mr_welcome *welcome, uint8_t out[MR_WELCOME_SIZ
     at = mr_put_u16(at, welcome->flags);
     at = mr_put_u32(at, welcome->max_frame);
     at = mr_put_u64(at, welcome->next_sequence);
-    mr_put_u64(at, welcome->credit);
+    at = mr_put_u64(at, welcome->credit);
+    at = mr_put_u64(at, welcome->epoch);
+    mr_id_put(welcome->receiver, at);
 }
 
 /* Bytes behind the known ones are ignored, so that a later version can add fields. */
 enum mr_status mr_welcome_get(struct mr_span payload, struct mr_welcome *welcome)
 {
-    if (payload.size < MR_WELCOME_SIZE)
+    if (payload.size < MR_WELCOME_SIZE_MIN)
         return MR_EFORMAT;
+    welcome->epoch = 0;
+    welcome->receiver = (struct mr_id){0, 0};
+    if (payload.size >= MR_WELCOME_SIZE) {
+        welcome->epoch = mr_get_u64(payload.data + 24);
+        welcome->receiver = mr_id_get(payload.data + 32);
+    }
     welcome->version = mr_get_u16(payload.data);
     welcome->flags = mr_get_u16(payload.data + 2);
     welcome->max_frame = mr_get_u32(payload.data + 4);
@@ -166,4 +175,39 @@ void mr_move_put(uint32_t jitter_ms, uint8_t out[MR_MOVE_SIZE])
 enum mr_status mr_move_get(struct mr_span payload, uint32_t *jitter_ms)
 {
     return mr_span_take_u32(&payload, jitter_ms) ? MR_OK : MR_EFORMAT;
+}
+
+void mr_settle_put(uint64_t sequence, uint8_t out[MR_SETTLE_SIZE])
+{
+    mr_put_u64(out, sequence);
+}
+
+enum mr_status mr_settle_get(struct mr_span payload, uint64_t *sequence)
+{
+    if (payload.size < MR_SETTLE_SIZE)
+        return MR_EFORMAT;
+    *sequence = mr_get_u64(payload.data);
+    return MR_OK;
+}
+
+enum { ASK_CLAIM = 1, AT_ASK_EPOCH = 16, AT_ASK_POSITION = 24, AT_ASK_FLAGS = 32 };
+
+void mr_ask_put(const struct mr_custody_ask *ask, uint8_t out[MR_ASK_SIZE])
+{
+    memset(out, 0, MR_ASK_SIZE);
+    mr_id_put(ask->subject, out);
+    mr_put_u64(out + AT_ASK_EPOCH, ask->epoch);
+    mr_put_u64(out + AT_ASK_POSITION, ask->position);
+    mr_put_u32(out + AT_ASK_FLAGS, ask->is_claim ? ASK_CLAIM : 0);
+}
+
+enum mr_status mr_ask_get(struct mr_span payload, struct mr_custody_ask *ask)
+{
+    if (payload.size < MR_ASK_SIZE)
+        return MR_EFORMAT;
+    ask->subject = mr_id_get(payload.data);
+    ask->epoch = mr_get_u64(payload.data + AT_ASK_EPOCH);
+    ask->position = mr_get_u64(payload.data + AT_ASK_POSITION);
+    ask->is_claim = (mr_get_u32(payload.data + AT_ASK_FLAGS) & ASK_CLAIM) != 0;
+    return mr_id_is_zero(ask->subject) ? MR_EFORMAT : MR_OK;
 }

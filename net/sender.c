@@ -20,6 +20,13 @@
 
 /* How long a receiver has to close after our BYE. */
 #define LEAVE_NS (MR_SECOND_NS / 2)
+/* For a host to answer at all: as long as its kernel takes to ask a second time. */
+#define CONNECT_NS MR_SECOND_NS
+
+static uint64_t min_of(uint64_t a, uint64_t b)
+{
+    return a < b ? a : b;
+}
 
 static uint64_t or_default(uint64_t value, uint64_t otherwise)
 {
@@ -43,12 +50,72 @@ enum mr_status mr_sender_init(struct mr_sender *s, const struct mr_sender_config
     s->state = MR_SENDER_IDLE;
     s->fd = -1;
     s->oldest_sequence = s->next_sequence = s->send_sequence = s->sent_sequence = 1;
+    s->custody = (struct mr_custody_hello){.is_told = true};
+    s->settled = 0;
     s->random =
         (config->now_ns_seed ^ config->incarnation.hi ^ config->incarnation.lo) | 1;
     s->input_size = 0;
     s->stats = (struct mr_sender_stats){.connects = 0};
     mr_error_clear(&s->last_error);
     return MR_OK;
+}
+
+static bool is_same_address(const struct mr_sender_address *a,
+                            const struct mr_sender_address *b)
+{
+    return a->size == b->size && memcmp(&a->address, &b->address, a->size) == 0;
+}
+
+/* Where `address` is among those of now; their count where it is not. */
+static uint32_t find_address(const struct mr_sender *s,
+                             const struct mr_sender_address *address)
+{
+    uint32_t at = 0;
+
+    while (at < s->config.address_count &&
+           !is_same_address(&s->config.addresses[at], address))
+        at++;
+    return at;
+}
+
+/* Until the next connection messages speak of the present one: it stays among the addresses, as the last. */
+static void keep_current(struct mr_sender *s, const struct mr_sender_address *current)
+{
+    uint32_t at = find_address(s, current);
+
+    if (at == MR_SENDER_ADDRESSES_MAX)
+        at--;
+    s->config.addresses[at] = *current;
+    if (at >= s->config.address_count)
+        s->config.address_count = at + 1;
+    s->address_index = at;
+}
+
+void mr_sender_set_addresses(struct mr_sender *s,
+                             const struct mr_sender_address *addresses, uint32_t count)
+{
+    bool has_tried = s->stats.connects + s->stats.failures > 0;
+    uint32_t before = s->config.address_count;
+    struct mr_sender_address last;
+
+    MR_ASSERT(count > 0 && count <= MR_SENDER_ADDRESSES_MAX);
+    last = s->config.addresses[s->fd >= 0 ? s->address_index
+                                          : (s->address_index + before - 1) % before];
+    memcpy(s->config.addresses, addresses, count * sizeof(*addresses));
+    s->config.address_count = count;
+    s->address_index = 0;
+    if (s->fd >= 0)
+        keep_current(s, &last);
+    else if (has_tried && find_address(s, &last) < count)
+        s->address_index = (find_address(s, &last) + 1) % count;
+}
+
+void mr_sender_resume(struct mr_sender *s, const struct mr_custody_hello *custody)
+{
+    MR_ASSERT(s->next_sequence == 1 && s->custody.attempt == 0);
+    s->custody = *custody;
+    s->oldest_sequence = s->next_sequence = s->send_sequence = custody->acked + 1;
+    s->sent_sequence = custody->sent + 1;
 }
 
 /* xorshift64 (Marsaglia 2003); for jitter, not for secrets. */
@@ -190,14 +257,20 @@ void mr_sender_leave(struct mr_sender *s, uint64_t now_ns)
 static void greet(struct mr_sender *s, uint64_t now_ns)
 {
     uint8_t *payload = s->control + MR_WIRE_HEADER_SIZE;
-    size_t size = s->config.hello(s->config.context, s->oldest_sequence, payload,
-                                  sizeof(s->control) - MR_WIRE_HEADER_SIZE);
+    size_t size;
+
+    s->custody.acked = s->oldest_sequence - 1;
+    s->custody.sent = s->sent_sequence - 1;
+    s->custody.attempt++;
+    size = s->config.hello(s->config.context, &s->custody, payload,
+                           sizeof(s->control) - MR_WIRE_HEADER_SIZE);
 
     if (size == 0) {
         mr_sender_break(s, now_ns, "no HELLO could be made", 0);
         return;
     }
     mr_sender_queue_control(s, MR_FRAME_HELLO, mr_span_of(payload, size));
+    s->custody.was_shown = true;
     s->state = MR_SENDER_GREETING;
     s->stats.connects++;
 }
@@ -251,11 +324,22 @@ static void start_leaving(struct mr_sender *s, uint64_t now_ns)
     s->stats.moves++;
 }
 
+/* A kernel answers at once, a receiver when it can. */
+static uint64_t patience_ns(const struct mr_sender *s)
+{
+    return s->state == MR_SENDER_CONNECTING ? min_of(CONNECT_NS, s->config.silence_ns)
+                                            : s->config.silence_ns;
+}
+
 /* What is due by the clock on a connection that is there. */
 static bool run_timers(struct mr_sender *s, uint64_t now_ns)
 {
-    if (now_ns - s->heard_ns >= s->config.silence_ns) {
+    if (now_ns - s->heard_ns >= patience_ns(s)) {
         mr_sender_break(s, now_ns, "nothing was heard of the receiver for too long", 0);
+        return true;
+    }
+    if (mr_sender_peer_is_gone(s, now_ns)) {
+        mr_sender_break(s, now_ns, "the receiver's host does not answer", 0);
         return true;
     }
     if (s->move_at_ns && now_ns >= s->move_at_ns) {
@@ -300,18 +384,14 @@ static bool step(struct mr_sender *s, uint64_t now_ns)
     return has_moved;
 }
 
-static uint64_t min_of(uint64_t a, uint64_t b)
-{
-    return a < b ? a : b;
-}
-
 /* When step() has something to do even if the socket is silent. */
 static uint64_t next_timer_ns(const struct mr_sender *s)
 {
-    uint64_t at_ns = s->heard_ns + s->config.silence_ns;
+    uint64_t at_ns = s->heard_ns + patience_ns(s);
 
     if (s->fd < 0)
         return s->retry_at_ns;
+    at_ns = min_of(at_ns, mr_sender_look_at_ns(s));
     if (s->move_at_ns)
         at_ns = min_of(at_ns, s->move_at_ns);
     if (s->state == MR_SENDER_OPEN)

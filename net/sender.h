@@ -28,6 +28,7 @@
 #include "base/error.h"
 #include "base/id.h"
 #include "base/status.h"
+#include "net/custody.h"
 #include "net/frame.h"
 
 #define MR_SENDER_ADDRESSES_MAX 16
@@ -55,10 +56,11 @@ struct mr_sender_config {
     /* 0: as FORMAT.md section 1 and the two above have it. Others are for tests. */
     uint64_t heartbeat_ns, silence_ns, backoff_min_ns, backoff_max_ns;
     /*
-     * Writes the HELLO payload to out; its size, or 0 on failure. `oldest` is the sequence of the oldest frame held.
+     * Writes the HELLO payload to out; its size, or 0 on failure. The oldest frame held is custody->acked + 1.
      * Called in mr_sender_poll() at every connection.
      */
-    size_t (*hello)(void *context, uint64_t oldest, uint8_t *out, size_t capacity);
+    size_t (*hello)(void *context, const struct mr_custody_hello *custody, uint8_t *out,
+                    size_t capacity);
     /*
      * Writes the next payload of a repetition of the dictionary to out; its size, or 0 when all is told. Called in
      * mr_sender_poll() once a receiver has welcomed us that lacks what was acknowledged, and again as the payloads go out,
@@ -66,10 +68,17 @@ struct mr_sender_config {
      * start; it is 0 again when the connection broke meanwhile. `capacity` is MR_SENDER_ANNOUNCE_SIZE. (May be NULL.)
      */
     size_t (*announce)(void *context, uint64_t *cursor, uint8_t *out, size_t capacity);
+    /*
+     * Called before the receiver may learn that we know what it has, and before anything is sent in a new epoch: what a
+     * process that goes on in our place must know. False: it cannot be kept, and the connection is closed (may be NULL).
+     */
+    bool (*keep)(void *context, const struct mr_custody_hello *custody, uint64_t acked);
     /* A new connection was welcomed by a receiver that knows `next_sequence - 1` frames of us (may be NULL). */
     void (*welcomed)(void *context, uint64_t next_sequence);
     /* An ACK came; its resume states are borrowed during the call (may be NULL). */
     void (*acked)(void *context, const struct mr_ack *ack);
+    /* The register's answer to mr_sender_ask() came (may be NULL). */
+    void (*answered)(void *context, const struct mr_custody_ask *answer);
     void *context;
 };
 
@@ -83,7 +92,8 @@ enum mr_sender_state {
 
 struct mr_sender_stats {
     uint64_t frames_committed, frames_acked, bytes_sent, connects, failures, resends,
-        moves, announced; /* announced: DICT frames out of custody */
+        moves, announced, /* DICT frames out of custody */
+        discarded;        /* frames */
 };
 
 struct mr_sender {
@@ -95,16 +105,20 @@ struct mr_sender {
     uint64_t oldest_sequence; /* of the oldest frame held (not acknowledged) */
     uint64_t next_sequence;   /* the next to be committed */
     uint64_t send_sequence;   /* of the frame that is being sent, or the next to be */
-    uint64_t sent_sequence;   /* one more than any that was ever sent */
+    uint64_t sent_sequence;   /* one more than any that was sent in this epoch */
     size_t head, tail, wrap;
     size_t send_frame, send_at;
     size_t reserve_at, reserved; /* reserved: bytes with the header, 0: nothing is */
     bool is_wrapped;
     uint64_t unacked_bytes; /* on this connection, headers included */
     uint64_t credit; /* bytes that may be unacknowledged, told by the receiver; 0: any */
+    struct mr_custody_hello custody; /* but for acked and sent, which the above tell */
+    uint64_t
+        settled; /* the last SETTLE told on this connection; what it knew before: 0 */
 
     /* The connection, see sender.c. */
     uint64_t retry_at_ns, backoff_ns, heard_ns, said_ns;
+    uint64_t look_at_ns; /* whether the peer's host still answers, not before */
     uint64_t move_at_ns; /* when to leave, after MOVE; 0: stay */
     bool is_leaving;     /* BYE was queued: no data follows */
     bool is_announcing;  /* repeating the dictionary: no numbered frame goes yet */
@@ -122,6 +136,17 @@ struct mr_sender {
 /* MR_EUSAGE when the configuration cannot work (no address, no hello, outbox too small). Connects in mr_sender_poll(). */
 enum mr_status mr_sender_init(struct mr_sender *sender,
                               const struct mr_sender_config *config);
+/*
+ * Other addresses, 1 to MR_SENDER_ADDRESSES_MAX, copied: for the connections to come. The present one stays; the next is to the
+ * one behind the address that was tried last, or the first where that is not among them.
+ */
+void mr_sender_set_addresses(struct mr_sender *sender,
+                             const struct mr_sender_address *addresses, uint32_t count);
+/*
+ * Before anything else: goes on in the place of another process. Frames are numbered from custody->acked + 1 on, and all
+ * that is committed before the first poll counts as sent.
+ */
+void mr_sender_resume(struct mr_sender *sender, const struct mr_custody_hello *custody);
 /* Closes the socket; what is held is given up. */
 void mr_sender_fini(struct mr_sender *sender);
 /* In a forked child: closes the copied descriptor without a word to the peer. Async-signal-safe. */
@@ -146,6 +171,13 @@ bool mr_sender_is_stalled(const struct mr_sender *sender);
 /* The connection of now does not leave this host; false where there is none. One through a tunnel looks so, too. */
 bool mr_sender_is_same_host(const struct mr_sender *sender);
 bool mr_sender_address_is_loopback(const struct mr_sender_address *address);
+/* Asks the register at the master, over this connection; false: not open, or no room now. No answer after a new connection. */
+bool mr_sender_ask(struct mr_sender *sender, const struct mr_custody_ask *ask);
+/*
+ * Gives up all that was committed, as if it had been acknowledged: for who has no receiver and never connects. How many
+ * frames; 0: none were held. Not on a connection.
+ */
+uint64_t mr_sender_discard(struct mr_sender *sender);
 bool mr_sender_is_drained(
     const struct mr_sender *sender); /* everything committed is acknowledged */
 /* Sends BYE when drained or at deadline (CLOCK_MONOTONIC ns), polling meanwhile; MR_OK or MR_ETIMEOUT. */

@@ -31,6 +31,23 @@ static bool lacks_dictionary(const struct mr_sender *s, const struct mr_welcome 
            (welcome->flags & MR_WELCOME_WANTS_DICTIONARY) != 0;
 }
 
+/* Or goes on with it; what was in doubt is decided either way. */
+static void begin_epoch(struct mr_sender *s, const struct mr_welcome *welcome)
+{
+    if (welcome->epoch)
+        s->custody.epoch = welcome->epoch;
+    s->custody.custodian = welcome->receiver;
+    s->custody.was_shown = false;
+    s->sent_sequence = s->oldest_sequence;
+    s->settled = 0;
+}
+
+static bool keeps(struct mr_sender *s)
+{
+    return !s->config.keep ||
+           s->config.keep(s->config.context, &s->custody, s->oldest_sequence - 1);
+}
+
 static void on_welcome(struct mr_sender *s, uint64_t now_ns, struct mr_span payload)
 {
     struct mr_welcome welcome;
@@ -56,6 +73,11 @@ static void on_welcome(struct mr_sender *s, uint64_t now_ns, struct mr_span payl
     mr_outbox_rewind(s);
     if (s->sent_sequence > s->oldest_sequence)
         s->stats.resends += s->sent_sequence - s->oldest_sequence;
+    begin_epoch(s, &welcome);
+    if (!keeps(s)) {
+        mr_sender_break(s, now_ns, "what it takes to go on cannot be kept", 0);
+        return;
+    }
     s->state = MR_SENDER_OPEN;
     s->announce_cursor = 0;
     s->is_announcing = s->config.announce && lacks_dictionary(s, &welcome);
@@ -100,6 +122,16 @@ static void on_move(struct mr_sender *s, uint64_t now_ns, struct mr_span payload
         s->move_at_ns = now_ns + mr_sender_random(s, jitter_ms * MR_MILLISECOND_NS);
 }
 
+static void on_answer(struct mr_sender *s, uint64_t now_ns, struct mr_span payload)
+{
+    struct mr_custody_ask answer;
+
+    if (s->state != MR_SENDER_OPEN || mr_ask_get(payload, &answer) != MR_OK)
+        mr_sender_break(s, now_ns, "bad ANSWER", 0);
+    else if (s->config.answered)
+        s->config.answered(s->config.context, &answer);
+}
+
 static void on_frame(struct mr_sender *s, uint64_t now_ns, const struct mr_frame *frame)
 {
     switch (frame->type) {
@@ -114,6 +146,9 @@ static void on_frame(struct mr_sender *s, uint64_t now_ns, const struct mr_frame
         return; /* not a sign of a receiver that takes what we send */
     case MR_FRAME_MOVE:
         on_move(s, now_ns, frame->payload);
+        break;
+    case MR_FRAME_ANSWER:
+        on_answer(s, now_ns, frame->payload);
         break;
     case MR_FRAME_HEARTBEAT:
         break;
@@ -197,9 +232,48 @@ static struct mr_span next_output(const struct mr_sender *s)
     return mr_outbox_sendable(s, has_control || s->is_leaving);
 }
 
+/* The custodian does not know yet that we know what it has: until then it may not use it. */
+static bool owes_settle(const struct mr_sender *s)
+{
+    return s->state == MR_SENDER_OPEN && !mr_id_is_zero(s->custody.custodian) &&
+           s->settled < s->oldest_sequence - 1;
+}
+
 bool mr_sender_has_output(const struct mr_sender *s)
 {
-    return s->is_announcing || next_output(s).size != 0;
+    return s->is_announcing || owes_settle(s) || next_output(s).size != 0;
+}
+
+static bool has_control_room(const struct mr_sender *s, size_t size)
+{
+    return sizeof(s->control) - s->control_size >= MR_WIRE_HEADER_SIZE + size;
+}
+
+static void settle(struct mr_sender *s, uint64_t now_ns)
+{
+    uint8_t bytes[MR_SETTLE_SIZE];
+
+    if (!has_control_room(s, sizeof(bytes)))
+        return;
+    if (!keeps(s)) {
+        mr_sender_break(s, now_ns, "what it takes to go on cannot be kept", 0);
+        return;
+    }
+    s->settled = s->oldest_sequence - 1;
+    mr_settle_put(s->settled, bytes);
+    mr_sender_queue_control(s, MR_FRAME_SETTLE, mr_span_of(bytes, sizeof(bytes)));
+}
+
+bool mr_sender_ask(struct mr_sender *s, const struct mr_custody_ask *ask)
+{
+    uint8_t bytes[MR_ASK_SIZE];
+
+    if (s->state != MR_SENDER_OPEN || s->is_leaving ||
+        !has_control_room(s, sizeof(bytes)))
+        return false;
+    mr_ask_put(ask, bytes);
+    mr_sender_queue_control(s, MR_FRAME_ASK, mr_span_of(bytes, sizeof(bytes)));
+    return true;
 }
 
 static void on_sent(struct mr_sender *s, const uint8_t *data, size_t size)
@@ -241,6 +315,10 @@ static bool transmit_once(struct mr_sender *s, uint64_t now_ns)
     ssize_t size;
     int system_errno;
 
+    if (owes_settle(s))
+        settle(s, now_ns);
+    if (s->fd < 0)
+        return false;
     if (s->is_announcing && s->control_size == 0)
         announce(s);
     output = next_output(s);

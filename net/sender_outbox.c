@@ -132,6 +132,20 @@ void mr_outbox_rewind(struct mr_sender *s)
     s->unacked_bytes = 0;
 }
 
+uint64_t mr_sender_discard(struct mr_sender *s)
+{
+    uint64_t count = s->next_sequence - s->oldest_sequence;
+
+    MR_DEBUG_ASSERT(s->fd < 0);
+    if (count > 0) {
+        mr_outbox_ack(s, s->next_sequence - 1);
+        mr_outbox_rewind(s);
+        s->stats.frames_acked -= count; /* nobody did */
+        s->stats.discarded += count;
+    }
+    return count;
+}
+
 /* Room in the credit for a frame more. One may always be on its way, whatever its size. */
 static bool has_credit(const struct mr_sender *s, uint64_t unacked, size_t size)
 {

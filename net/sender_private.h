@@ -29,6 +29,12 @@ bool mr_sender_has_output(const struct mr_sender *s);
 void mr_sender_queue_control(struct mr_sender *s, enum mr_frame_type type,
                              struct mr_span payload);
 
+/* sender_link.c */
+/* The peer's kernel has not answered what was sent: its host is dead or cut off. Asks our kernel, at most each 100 ms. */
+bool mr_sender_peer_is_gone(struct mr_sender *s, uint64_t now_ns);
+/* When to ask that next; UINT64_MAX: there is nothing to be answered. */
+uint64_t mr_sender_look_at_ns(const struct mr_sender *s);
+
 /* sender.c */
 /* Closes the connection and tries again later. `what` went wrong; `system_errno` 0: without one. */
 void mr_sender_break(struct mr_sender *s, uint64_t now_ns, const char *what,

@@ -29,6 +29,9 @@
     X(5, HEARTBEAT, 0)                                                                   \
     X(6, MOVE, 0)                                                                        \
     X(7, BYE, 0)                                                                         \
+    X(8, SETTLE, 0)                                                                      \
+    X(9, ASK, 0)                                                                         \
+    X(10, ANSWER, 0)                                                                     \
     X(16, DICT, 1)                                                                       \
     X(17, CHUNKS, 1)                                                                     \
     X(18, DELTA, 1)
@@ -39,7 +42,7 @@ enum mr_frame_type {
 #undef X
 };
 
-/* FORMAT.md section 6.1: number, name, payload words (255: any), 1 if it counts as an event. */
+/* FORMAT.md section 6.1: number, name, payload words (255: up to MR_RECORD_WORDS_LIMIT), 1 if it counts as an event. */
 #define MR_RECORD_KINDS(X)                                                               \
     X(1, SYNC, 1, 0)                                                                     \
     X(2, LOSS, 2, 0)                                                                     \
@@ -57,7 +60,12 @@ enum mr_frame_type {
     X(14, COUNTER, 255, 0)                                                               \
     X(15, UNWIND, 1, 1)                                                                  \
     X(16, PRUNE, 1, 0)                                                                   \
-    X(17, CUT, 1, 0)
+    X(17, CUT, 1, 0)                                                                     \
+    X(18, LANDING, 255, 0)
+
+/* Payload of a prune record, FORMAT.md section 6.1: the site in bits 0-29, and these. */
+#define MR_PRUNE_ON_AGAIN (UINT64_C(1) << 32)
+#define MR_PRUNE_SETTLED (UINT64_C(1) << 33)
 
 enum mr_record_kind {
 #define X(number, name, words, event) MR_RECORD_##name = (number),
@@ -144,7 +152,15 @@ enum mr_bye_reason { MR_BYE_FINISHED = 0, MR_BYE_MOVING = 1, MR_BYE_DRAINING = 2
 #define MR_WORD_SITE_SHIFT 32
 #define MR_WORD_SITE_MASK UINT32_C(0x3fffffff)
 #define MR_WORD_PAYLOAD_MASK (MR_WORD_LAP - 1)
-#define MR_RECORD_COUNTERS_MAX 16
+#define MR_RECORD_WORDS_LIMIT 16 /* of a record whose words differ */
+#define MR_RECORD_COUNTERS_MAX MR_RECORD_WORDS_LIMIT
+
+/* A landing's payload: a head with the number of functions left, then one word for each frame. */
+#define MR_LANDING_WORDS_MAX MR_RECORD_WORDS_LIMIT
+#define MR_LANDING_LEFT_MASK UINT64_C(0xff)
+#define MR_LANDING_TAG_SHIFT 48
+#define MR_LANDING_TAG_MASK UINT64_C(0x3fff)
+#define MR_LANDING_ABOVE (UINT64_C(1) << 62)
 #define MR_TICKS_LIMIT                                                                   \
     (UINT64_C(1) << 62) /* times in ticks are below, 48 years at 3 GHz */
 
