@@ -36,6 +36,12 @@ static const size_t item_sizes[MR_ACC_SET_COUNT] = {
     [MR_ACC_OPEN] = sizeof(struct mr_acc_open),
     [MR_ACC_COUNTER] = sizeof(struct mr_acc_counter),
     [MR_ACC_PATH_COUNTER_ROW] = sizeof(struct mr_acc_path_counter_row),
+    [MR_ACC_JOINED] = sizeof(struct mr_acc_joined),
+    [MR_ACC_JOINED_ROW] = sizeof(struct mr_acc_joined_row),
+    [MR_ACC_JOINED_EDGE_ROW] = sizeof(struct mr_acc_joined_edge_row),
+    [MR_ACC_PART] = sizeof(struct mr_acc_part),
+    [MR_ACC_SHAPE_PATH_ROW] = sizeof(struct mr_acc_shape_path_row),
+    [MR_ACC_EXEMPLAR] = sizeof(struct mr_acc_exemplar),
 };
 
 static uint32_t or_default(uint32_t value, uint32_t fallback)
@@ -61,6 +67,8 @@ static uint32_t set_limit(const struct mr_accumulator *acc, int kind)
 {
     if (kind == MR_ACC_COUNTER)
         return MR_ACCUMULATOR_COUNTERS_MAX;
+    if (kind == MR_ACC_EXEMPLAR)
+        return MR_ACCUMULATOR_EXEMPLARS_MAX;
     return kind < MR_ACC_PATH_ROW ? acc->limits.paths_max : acc->limits.rows_max;
 }
 
@@ -80,6 +88,7 @@ enum mr_status mr_accumulator_new(const struct mr_accumulator_limits *limits,
     }
     for (int kind = 0; kind < MR_ACC_SET_COUNT; kind++)
         (void)mr_acc_set_init(&acc->sets[kind], item_sizes[kind], set_limit(acc, kind));
+    mr_buffer_init(&acc->part_bytes, MR_ACCUMULATOR_PART_BYTES_MAX);
     *accumulator = acc;
     return MR_OK;
 }
@@ -103,6 +112,7 @@ static void free_histograms(struct mr_accumulator *acc)
     for (uint32_t i = 0; i < shapes->capacity; i++)
         mr_histogram_fini(
             &((struct mr_acc_shape_row *)mr_acc_at(shapes, i))->stats.histogram);
+    mr_acc_free_joined_histograms(acc);
 }
 
 void mr_accumulator_free(struct mr_accumulator *acc)
@@ -111,18 +121,21 @@ void mr_accumulator_free(struct mr_accumulator *acc)
         return;
     close_payload(acc);
     free_histograms(acc);
+    mr_acc_forget_exemplars(acc);
     for (int kind = 0; kind < MR_ACC_SET_COUNT; kind++)
         mr_acc_set_fini(&acc->sets[kind]);
     for (int kind = 0; kind < MR_ACC_PATH_ROW; kind++)
         free(acc->locals[kind].items);
+    mr_acc_free_joined(acc);
     free(acc->windows);
     free(acc->chain);
     free(acc->order);
+    free(acc->calls);
     free(acc);
 }
 
 /* Zero but for the histogram's memory, where that is worth keeping. */
-static struct mr_histogram cleared(struct mr_histogram *histogram)
+struct mr_histogram mr_acc_cleared(struct mr_histogram *histogram)
 {
     if (histogram->capacity > KEPT_BUCKETS || histogram->capacity == 0) {
         mr_histogram_fini(histogram);
@@ -134,7 +147,8 @@ static struct mr_histogram cleared(struct mr_histogram *histogram)
 
 static void give_rows_back(struct mr_accumulator *acc)
 {
-    static const int kinds[] = {MR_ACC_PATH_ROW, MR_ACC_SHAPE_ROW};
+    static const int kinds[] = {MR_ACC_PATH_ROW, MR_ACC_SHAPE_ROW, MR_ACC_JOINED_ROW,
+                                MR_ACC_JOINED_EDGE_ROW};
 
     free_histograms(acc);
     for (size_t i = 0; i < sizeof(kinds) / sizeof(kinds[0]); i++) {
@@ -159,8 +173,11 @@ static void watch_spare_rows(struct mr_accumulator *acc)
 void mr_accumulator_reset(struct mr_accumulator *acc)
 {
     watch_spare_rows(acc);
+    mr_acc_forget_exemplars(acc);
     for (int kind = 0; kind < MR_ACC_SET_COUNT; kind++)
         mr_acc_set_clear(&acc->sets[kind]);
+    acc->nodes.count = 0;
+    mr_buffer_clear(&acc->part_bytes);
     acc->window_count = 0;
     acc->epoch = acc->epoch == UINT32_MAX ? 1 : acc->epoch + 1;
     acc->order_count = acc->order_next = 0;
@@ -179,9 +196,13 @@ void mr_accumulator_release(struct mr_accumulator *acc)
         free(acc->locals[kind].items);
         acc->locals[kind] = (struct mr_acc_locals){0};
     }
+    mr_acc_free_joined(acc);
     free(acc->chain);
     acc->chain = NULL;
     acc->chain_capacity = 0;
+    free(acc->calls);
+    acc->calls = NULL;
+    acc->call_capacity = 0;
     free(acc->order);
     acc->order = NULL;
     acc->order_count = acc->order_next = acc->order_capacity = 0;
@@ -204,7 +225,7 @@ bool mr_accumulator_is_empty(const struct mr_accumulator *acc)
 
 /* Rows. */
 
-static enum mr_status admit_window(struct mr_accumulator *acc, uint64_t window)
+enum mr_status mr_acc_admit_window(struct mr_accumulator *acc, uint64_t window)
 {
     for (uint32_t i = acc->window_count; i-- > 0;) {
         if (acc->windows[i] == window)
@@ -238,17 +259,17 @@ static enum mr_status merge_path_stat(struct mr_accumulator *acc,
     enum mr_status status = mr_acc_intern_path(acc, item->path, &path);
 
     if (status == MR_OK)
-        status = admit_window(acc, item->window);
+        status = mr_acc_admit_window(acc, item->window);
     if (status == MR_OK)
         status = take_row(acc, MR_ACC_PATH_ROW, path, item->window, &at, &is_new);
     if (status != MR_OK)
         return status;
     row = at;
     if (is_new)
-        *row =
-            (struct mr_acc_path_row){.window = item->window,
-                                     .path = path,
-                                     .stats.histogram = cleared(&row->stats.histogram)};
+        *row = (struct mr_acc_path_row){.window = item->window,
+                                        .path = path,
+                                        .stats.histogram =
+                                            mr_acc_cleared(&row->stats.histogram)};
     return mr_path_stats_merge(&row->stats, item->path_stats);
 }
 
@@ -262,17 +283,17 @@ static enum mr_status merge_shape_stat(struct mr_accumulator *acc,
     enum mr_status status = mr_acc_intern_shape(acc, item->shape, &shape);
 
     if (status == MR_OK)
-        status = admit_window(acc, item->window);
+        status = mr_acc_admit_window(acc, item->window);
     if (status == MR_OK)
         status = take_row(acc, MR_ACC_SHAPE_ROW, shape, item->window, &at, &is_new);
     if (status != MR_OK)
         return status;
     row = at;
     if (is_new)
-        *row =
-            (struct mr_acc_shape_row){.window = item->window,
-                                      .shape = shape,
-                                      .stats.histogram = cleared(&row->stats.histogram)};
+        *row = (struct mr_acc_shape_row){.window = item->window,
+                                         .shape = shape,
+                                         .stats.histogram =
+                                             mr_acc_cleared(&row->stats.histogram)};
     return mr_shape_stats_merge(&row->stats, item->shape_stats);
 }
 
@@ -286,7 +307,7 @@ static enum mr_status merge_entry_stat(struct mr_accumulator *acc,
     enum mr_status status = mr_acc_intern_path(acc, item->path, &path);
 
     if (status == MR_OK)
-        status = admit_window(acc, item->window);
+        status = mr_acc_admit_window(acc, item->window);
     if (status == MR_OK)
         status = take_row(acc, MR_ACC_ENTRY_ROW, path, item->window, &at, &is_new);
     if (status != MR_OK)
@@ -310,7 +331,7 @@ static enum mr_status merge_path_counter(struct mr_accumulator *acc,
     if (status == MR_OK)
         status = mr_acc_intern_name(acc, MR_ACC_SPAN_COUNTER, item->counter, &counter);
     if (status == MR_OK)
-        status = admit_window(acc, item->window);
+        status = mr_acc_admit_window(acc, item->window);
     if (status != MR_OK)
         return status;
     key = (struct mr_id){(uint64_t)counter << 32 | path, item->window};
@@ -452,6 +473,18 @@ static enum mr_status merge_item(struct mr_accumulator *acc,
         return merge_counter(acc, item);
     case MR_DELTA_PATH_COUNTER:
         return merge_path_counter(acc, item);
+    case MR_DELTA_PART:
+        return mr_acc_merge_part(acc, item);
+    case MR_DELTA_JOINED:
+        return mr_acc_add_joined(acc, item);
+    case MR_DELTA_JOINED_STAT:
+        return mr_acc_merge_joined_stat(acc, item);
+    case MR_DELTA_JOINED_EDGE:
+        return mr_acc_merge_joined_edge(acc, item);
+    case MR_DELTA_EXEMPLAR:
+        return mr_acc_merge_exemplar(acc, item);
+    case MR_DELTA_SHAPE_PATH:
+        return mr_acc_merge_shape_path(acc, item);
     }
     return MR_OK;
 }
@@ -463,6 +496,7 @@ void mr_accumulator_open(struct mr_accumulator *acc, struct mr_span payload)
     acc->is_open = true;
     for (int kind = 0; kind < MR_ACC_PATH_ROW; kind++)
         acc->locals[kind].count = 0;
+    acc->local_nodes.count = 0;
 }
 
 /* The item that waits. MR_AGAIN: it would fit if the state were written. */

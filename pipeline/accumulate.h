@@ -12,6 +12,11 @@
  *     path                       open traces             counts: sum, oldest: min (a gauge, see forget_open)
  *     name                       counters                sums
  *     (path, counter, window)    counter stats           sums, min, max
+ *     (joined shape, window)     joined stats            as shape stats
+ *     (joined shape, place, window)  edge stats          sums, min, max, histogram
+ *     part                       the part                one of the same id is the same
+ *     (shape, path)              shape path stats        sums, min, max
+ *     (shape, reason)            exemplar                the one that comes first (net/exemplar.h)
  *
  * Paths, shapes, sources are known by their 128-bit ids (FORMAT.md section 7) and kept
  * only while a row names them. All is bounded by the limits; a payload that does not fit
@@ -55,6 +60,10 @@ struct mr_accumulator_limits {
 #define MR_ACCUMULATOR_DEPTH_MAX                                                         \
     65536u /* of a path; such a chain takes 2 MiB of a payload */
 #define MR_ACCUMULATOR_COUNTERS_MAX 1024u
+#define MR_ACCUMULATOR_PART_BYTES_MAX (64u << 20) /* of parts */
+#define MR_ACCUMULATOR_NODES_MAX (1u << 20)       /* of joined shapes */
+#define MR_ACCUMULATOR_EXEMPLARS_MAX 4096u
+#define MR_ACCUMULATOR_EXEMPLAR_BYTES_MAX ((size_t)64 << 20) /* of their calls */
 
 struct mr_accumulator_stats {
     uint64_t payloads, items;      /* merged */

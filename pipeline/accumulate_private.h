@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The inside of an accumulator, shared by accumulate.c (merging),
- * accumulate_names.c, accumulate_set.c (storage) and accumulate_write.c. Nobody else
- * includes it.
+ * The inside of an accumulator, shared by accumulate.c (merging), accumulate_joined.c,
+ * accumulate_traces.c, accumulate_names.c, accumulate_set.c (storage) and
+ * accumulate_write.c. Nobody else includes it.
  *
  * Everything is a set: items in an array, and a table from a 128-bit key to the item's
  * index.
@@ -14,13 +14,18 @@
  *     SPAN_COUNTER  id                     name
  *     PATH     path id                     path: parent, scope, site
  *     SHAPE    hash of scope, path, node   shape
+ *     JOINED   id                          joined shape
+ *     PART     id                          its bytes
  *     ..._ROW  (index of its owner, window or stream)
  *     OPEN     (index of path, 0)
  *     COUNTER  hash of the name
+ *     EXEMPLAR (index of path, reason; index of shape)
+ *     SHAPE_PATH_ROW (index of shape, index of path)
  */
 #ifndef MR_PIPELINE_ACCUMULATE_PRIVATE_H
 #define MR_PIPELINE_ACCUMULATE_PRIVATE_H
 
+#include "base/buffer.h"
 #include "base/table.h"
 #include "net/delta.h"
 #include "pipeline/accumulate.h"
@@ -34,6 +39,7 @@ enum mr_acc_set_kind {
     MR_ACC_SPAN_COUNTER,
     MR_ACC_PATH,
     MR_ACC_SHAPE,
+    MR_ACC_JOINED,
     MR_ACC_PATH_ROW, /* from here on: rows, in the order in which they are written */
     MR_ACC_SHAPE_ROW,
     MR_ACC_ENTRY_ROW,
@@ -41,6 +47,11 @@ enum mr_acc_set_kind {
     MR_ACC_OPEN,
     MR_ACC_COUNTER,
     MR_ACC_PATH_COUNTER_ROW,
+    MR_ACC_JOINED_ROW,
+    MR_ACC_JOINED_EDGE_ROW,
+    MR_ACC_PART,
+    MR_ACC_SHAPE_PATH_ROW,
+    MR_ACC_EXEMPLAR,
     MR_ACC_SET_COUNT
 };
 
@@ -72,6 +83,11 @@ struct mr_acc_shape {
     uint32_t scope, path;
     struct mr_acc_place place;
 };
+struct mr_acc_joined {
+    struct mr_id id;
+    uint32_t first, count; /* in the accumulator's nodes */
+    struct mr_acc_place place;
+};
 struct mr_acc_path_row {
     uint64_t window;
     uint32_t path;
@@ -96,6 +112,31 @@ struct mr_acc_path_counter_row {
     uint32_t path, counter;
     struct mr_counter_stats stats;
 };
+struct mr_acc_joined_row {
+    uint64_t window;
+    uint32_t joined;
+    struct mr_joined_stats stats;
+};
+struct mr_acc_joined_edge_row {
+    uint64_t window;
+    uint32_t joined, place; /* place: of the node in its shape */
+    struct mr_edge_stats stats;
+};
+struct mr_acc_part {
+    struct mr_id id;
+    size_t at, size; /* in part_bytes */
+};
+
+struct mr_acc_shape_path_row {
+    uint32_t shape, path;
+    struct mr_shape_path_stats stats;
+};
+struct mr_acc_exemplar {  /* for one reason */
+    uint32_t path, shape; /* shape: MR_ACC_NONE */
+    uint32_t source;
+    struct mr_exemplar exemplar;
+    struct mr_exemplar_call *calls; /* its items; sites by index; owned */
+};
 struct mr_acc_open {
     uint32_t path, stack; /* stack: MR_ACC_NONE */
     struct mr_open_stats stats;
@@ -114,11 +155,17 @@ struct mr_acc_local {
     struct mr_id id;                     /* site, scope, source; shape: node */
     uint32_t parent, scope, site, flags; /* path, shape: numbers in the payload */
     uint32_t path;                       /* shape */
+    uint32_t first, count;               /* joined shape: in local_nodes */
     uint32_t index;                      /* in its set, if epoch is the accumulator's */
     uint32_t epoch;
 };
 struct mr_acc_locals {
     struct mr_acc_local *items;
+    uint32_t count, capacity;
+};
+
+struct mr_acc_nodes {
+    struct mr_joined_node *items;
     uint32_t count, capacity;
 };
 
@@ -140,12 +187,18 @@ struct mr_accumulator {
     struct mr_delta_item item; /* waits, if has_item */
     bool is_open, has_item;
     struct mr_acc_locals locals[MR_ACC_PATH_ROW]; /* by set kind, SITE .. SHAPE */
-    uint32_t *chain;                              /* scratch: a path and its ancestors */
+    struct mr_acc_nodes local_nodes;
+    uint32_t *chain; /* scratch: a path and its ancestors */
     uint32_t chain_capacity;
+    struct mr_acc_nodes nodes;   /* of joined shapes */
+    struct mr_buffer part_bytes; /* of parts */
     /* the state that is written */
     struct mr_acc_order *order;
     uint32_t order_count, order_next, order_capacity;
     uint32_t part;
+    struct mr_exemplar_call *calls; /* scratch: of an exemplar that is written */
+    uint32_t call_capacity;
+    size_t exemplar_bytes; /* of the calls of all exemplars */
     struct mr_accumulator_stats stats;
 };
 
@@ -176,6 +229,41 @@ enum mr_status mr_acc_intern_path(struct mr_accumulator *acc, uint32_t number,
                                   uint32_t *index);
 enum mr_status mr_acc_intern_shape(struct mr_accumulator *acc, uint32_t number,
                                    uint32_t *index);
+
+/* accumulate.c: for rows. A window label; MR_ELIMIT when too many are open. */
+enum mr_status mr_acc_admit_window(struct mr_accumulator *acc, uint64_t window);
+/* Empty, and with its memory only where that is worth keeping. */
+struct mr_histogram mr_acc_cleared(struct mr_histogram *histogram);
+
+/* accumulate_joined.c: items of traces of several parts. */
+enum mr_status mr_acc_add_joined(struct mr_accumulator *acc,
+                                 const struct mr_delta_item *item);
+enum mr_status mr_acc_merge_joined_stat(struct mr_accumulator *acc,
+                                        const struct mr_delta_item *item);
+enum mr_status mr_acc_merge_joined_edge(struct mr_accumulator *acc,
+                                        const struct mr_delta_item *item);
+enum mr_status mr_acc_merge_part(struct mr_accumulator *acc,
+                                 const struct mr_delta_item *item);
+struct mr_acc_order mr_acc_joined_order(const struct mr_accumulator *acc,
+                                        enum mr_acc_set_kind kind, const void *item);
+void mr_acc_write_joined(struct mr_accumulator *acc, struct mr_delta_writer *w,
+                         enum mr_acc_set_kind kind, const void *item);
+/* The histograms in row memory; then all that the sets do not hold. */
+void mr_acc_free_joined_histograms(struct mr_accumulator *acc);
+void mr_acc_free_joined(struct mr_accumulator *acc);
+/* accumulate_traces.c */
+enum mr_status mr_acc_merge_exemplar(struct mr_accumulator *acc,
+                                     const struct mr_delta_item *item);
+enum mr_status mr_acc_merge_shape_path(struct mr_accumulator *acc,
+                                       const struct mr_delta_item *item);
+/* Before the set is cleared. */
+void mr_acc_forget_exemplars(struct mr_accumulator *acc);
+/* What it is written with: one that is there for two reasons is written once, for both; 0: not at all. */
+uint32_t mr_acc_exemplar_reasons(const struct mr_accumulator *acc,
+                                 const struct mr_acc_exemplar *row);
+/* Of its shape under its entry point. */
+struct mr_id mr_acc_exemplar_id(const struct mr_accumulator *acc,
+                                const struct mr_acc_exemplar *row);
 
 /* Grows `*array` to hold `needed` items of `size` bytes; new ones are zero. MR_ENOMEM. */
 enum mr_status mr_acc_grow(void **array, uint32_t *capacity, uint32_t needed,

@@ -27,6 +27,8 @@ static struct mr_acc_order order_of(const struct mr_accumulator *acc,
     const struct mr_acc_entry_row *entry_row = item;
     const struct mr_acc_ledger_row *ledger_row = item;
     const struct mr_acc_path_counter_row *counter_row = item;
+    const struct mr_acc_shape_path_row *shape_path = item;
+    const struct mr_acc_exemplar *exemplar = item;
     const struct mr_acc_shape *shape;
     const struct mr_acc_name *source;
     struct mr_id ids[2];
@@ -50,6 +52,17 @@ static struct mr_acc_order order_of(const struct mr_accumulator *acc,
                                                         counter_row->counter))
                      ->id;
         return by(mr_hash128(mr_span_of(ids, sizeof(ids))), counter_row->window);
+    case MR_ACC_JOINED_ROW:
+    case MR_ACC_JOINED_EDGE_ROW:
+    case MR_ACC_PART:
+        return mr_acc_joined_order(acc, kind, item);
+    case MR_ACC_SHAPE_PATH_ROW:
+        shape = mr_acc_at(&acc->sets[MR_ACC_SHAPE], shape_path->shape);
+        ids[0] = shape->key;
+        ids[1] = path_at(acc, shape_path->path)->id;
+        return by(mr_hash128(mr_span_of(ids, sizeof(ids))), 0);
+    case MR_ACC_EXEMPLAR:
+        return by(mr_acc_exemplar_id(acc, exemplar), exemplar->exemplar.why);
     default:
         MR_ASSERT(kind == MR_ACC_COUNTER);
         return by(((const struct mr_acc_counter *)item)->key, 0);
@@ -173,6 +186,33 @@ static uint32_t write_shape(struct mr_accumulator *acc, struct mr_delta_writer *
     return shape->place.index;
 }
 
+static void write_exemplar(struct mr_accumulator *acc, struct mr_delta_writer *w,
+                           const struct mr_acc_exemplar *row)
+{
+    struct mr_exemplar exemplar = row->exemplar;
+    void *calls = acc->calls;
+    uint32_t path, shape = MR_DELTA_NONE;
+
+    exemplar.why = mr_acc_exemplar_reasons(acc, row);
+    if (exemplar.why == 0)
+        return;
+    w->status = mr_acc_grow(&calls, &acc->call_capacity, exemplar.call_count,
+                            sizeof(*acc->calls));
+    acc->calls = calls;
+    if (w->status != MR_OK)
+        return;
+    for (uint32_t i = 0; i < exemplar.call_count; i++) {
+        acc->calls[i] = row->calls[i];
+        acc->calls[i].site = write_name(acc, w, MR_ACC_SITE, row->calls[i].site);
+    }
+    exemplar.items = acc->calls;
+    path = write_path(acc, w, row->path);
+    if (row->shape != MR_ACC_NONE)
+        shape = write_shape(acc, w, row->shape);
+    mr_delta_exemplar(w, path, shape, write_name(acc, w, MR_ACC_SOURCE, row->source),
+                      &exemplar);
+}
+
 static void write_row(struct mr_accumulator *acc, struct mr_delta_writer *w,
                       const struct mr_acc_order *at)
 {
@@ -184,6 +224,7 @@ static void write_row(struct mr_accumulator *acc, struct mr_delta_writer *w,
     const struct mr_acc_open *open = item;
     const struct mr_acc_counter *counter = item;
     const struct mr_acc_path_counter_row *counter_row = item;
+    const struct mr_acc_shape_path_row *shape_path = item;
     uint32_t path;
 
     switch (at->kind) {
@@ -216,6 +257,19 @@ static void write_row(struct mr_accumulator *acc, struct mr_delta_writer *w,
             w, path, counter_row->window,
             write_name(acc, w, MR_ACC_SPAN_COUNTER, counter_row->counter),
             &counter_row->stats);
+        break;
+    case MR_ACC_JOINED_ROW:
+    case MR_ACC_JOINED_EDGE_ROW:
+    case MR_ACC_PART:
+        mr_acc_write_joined(acc, w, (enum mr_acc_set_kind)at->kind, item);
+        break;
+    case MR_ACC_SHAPE_PATH_ROW:
+        path = write_path(acc, w, shape_path->path);
+        mr_delta_shape_path(w, write_shape(acc, w, shape_path->shape), path,
+                            &shape_path->stats);
+        break;
+    case MR_ACC_EXEMPLAR:
+        write_exemplar(acc, w, item);
         break;
     default:
         mr_delta_counter(w, counter->name, counter->value);

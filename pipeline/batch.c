@@ -100,7 +100,7 @@ static struct mr_batch *new_events(void)
 
 struct mr_batch *mr_batch_new(enum mr_batch_kind kind)
 {
-    MR_ASSERT(kind >= MR_BATCH_FRAME && kind <= MR_BATCH_END);
+    MR_ASSERT(kind >= MR_BATCH_FRAME && kind <= MR_BATCH_MARK);
     return kind == MR_BATCH_EVENTS ? new_events() : new_batch(kind);
 }
 
@@ -108,6 +108,12 @@ void mr_batch_free(struct mr_batch *batch)
 {
     if (!batch)
         return;
+    while (batch->unit) {
+        struct mr_batch *first = batch->unit;
+
+        batch->unit = first->next;
+        mr_batch_free(first);
+    }
     mr_buffer_fini(&batch->bytes);
     if (batch->events && batch->event_capacity == MR_BATCH_EVENTS_MAX &&
         batch->loss_capacity <= RECYCLED_LOSSES_MAX && give_recycled(batch))

@@ -7,6 +7,7 @@
  *     DICT    a DICT payload that goes upward                         decode, reduce, names -> merge -> forward | repository
  *     DELTA   a DELTA payload                                         decode, reduce -> merge -> forward | repository
  *     END     a sender is done (BYE, or lost for good)                receive -> ... -> reduce, which closes its books
+ *     MARK    what came before it is whole up to here (pipeline/mark.h)  decode -> reduce -> gather -> ... -> forward
  *
  * A filter that has no use for a kind of batch emits it unchanged.
  *
@@ -32,7 +33,8 @@ enum mr_batch_kind {
     MR_BATCH_EVENTS,
     MR_BATCH_DICT,
     MR_BATCH_DELTA,
-    MR_BATCH_END
+    MR_BATCH_END,
+    MR_BATCH_MARK
 };
 
 /*
@@ -50,13 +52,35 @@ enum mr_event_kind {
         6, /* accounts for `ns` events that are no calls: flags 0: reduced at once, else lost, the reason */
     MR_EVENT_VALUE =
         7, /* site: place in the source's counters; ns: the counter's value at the call event before it */
-    MR_EVENT_OPEN = 8,
-    MR_EVENT_CLOSE = 9,
+    MR_EVENT_LEFT =
+        8, /* a frame of the function was left without an exit; flags: its tag */
+    MR_EVENT_LANDED =
+        9, /* it goes on in a frame of the function, or in one that this called; flags: enum mr_landed_flag, tag */
+    MR_EVENT_OPEN = MR_EVENT_ENTER, /* most stay as they came: nothing is written */
+    MR_EVENT_CLOSE = MR_EVENT_EXIT,
     MR_EVENT_TRACE_BROKEN =
         10, /* the open call trees lost events here: incomplete from now on */
     MR_EVENT_LEARNED =
         11, /* the innermost open call, a root, is an outer frame from now on */
+    MR_EVENT_WORD =
+        12, /* ns: word number `site` of the link that follows; see mr_link_kind */
+    MR_EVENT_LINK = 13, /* site: enum mr_link_kind; joins call trees */
+    MR_EVENT_PRUNE =
+        14, /* site is recorded no more, or again; flags: enum mr_event_prune. From decode */
+    MR_EVENT_TRACE_PRUNED =
+        15, /* calls of a site end, or begin, within the open call trees: they have no shape */
 };
+
+/* What joins call trees, and the words before it: see docs/FORMAT.md section 6.1. */
+enum mr_link_kind {
+    MR_LINK_SEND,    /* trace id (high, low), span id */
+    MR_LINK_RECEIVE, /* the same */
+    MR_LINK_CAPTURE, /* hand-off id */
+    MR_LINK_ATTACH,  /* the same */
+    MR_LINK_DETACH,
+    MR_LINK_LOST, /* of reconstruct: what was attached ended without a detach; no event */
+};
+#define MR_LINK_WORDS 3
 
 enum mr_event_flag {
     MR_EVENT_OUTER = 1,      /* OPEN, CLOSE: an outer frame */
@@ -66,6 +90,18 @@ enum mr_event_flag {
     MR_EVENT_UNWOUND =
         16, /* CLOSE: left without an exit of its own (exception, longjmp); timed to the catcher's next event */
     MR_EVENT_UNKNOWN = 32, /* OPEN: entered during a loss */
+};
+
+/* FORMAT.md section 6.1, prune. */
+enum mr_event_prune {
+    MR_EVENT_PRUNE_ON_AGAIN = 1,
+    MR_EVENT_PRUNE_SETTLED = 2,
+};
+
+/* Of LANDED; the other bits, and all of LEFT, are the tag of the frame (FORMAT.md section 6.1, landing). */
+enum mr_landed_flag {
+    MR_LANDED_ABOVE = 0x4000, /* functions open above it have been left */
+    MR_LANDED_FIRST = 0x8000, /* the function landed in; others are its callers */
 };
 
 struct mr_event {
@@ -87,12 +123,12 @@ struct mr_loss {
 
 struct mr_batch {
     enum mr_batch_kind kind;
-    struct mr_source
-        *source; /* FRAME, EVENTS, END; borrowed (lane-owned), NULL otherwise */
+    struct mr_source *
+        source; /* FRAME, EVENTS, END, MARK of decode; borrowed (lane-owned), NULL otherwise */
     /* FRAME */
     struct mr_frame frame; /* payload borrowed, or in `bytes` after mr_batch_own() */
     bool is_owned;
-    /* DICT, DELTA (and owned FRAME): the payload */
+    /* DICT, DELTA (and owned FRAME): the payload; MARK: its entries */
     struct mr_buffer bytes;
     /* EVENTS */
     struct mr_stream *stream;
@@ -103,7 +139,9 @@ struct mr_batch {
     struct mr_loss *losses; /* owned */
     uint32_t loss_count, loss_capacity;
     /* END */
-    uint32_t end_state;    /* enum mr_source_state: finished or died */
+    uint32_t end_state; /* enum mr_source_state: finished or died */
+    /* MARK of gather: the batches that it speaks of, the first of them; linked by `next`, owned */
+    struct mr_batch *unit;
     struct mr_batch *next; /* link for whoever owns it (free lists, queues) */
 };
 

@@ -121,9 +121,18 @@ void mr_bin_index_init(struct mr_bin_index *index)
     for (uint64_t part = 0; part < 64; part++) {
         uint64_t low = UINT64_C(1) << 63 | part << 57;
 
-        index->bounds[part] = end_of_bin(low);
+        index->bounds[part] = end_of_bin(low) << 1; /* without the leading one */
         index->below[part] = (uint8_t)(mr_histogram_index5(low) + 1 - 63 * 32);
     }
+}
+
+uint32_t mr_bin_of_large(const struct mr_bin_index *index, uint64_t value)
+{
+    uint32_t shift = (uint32_t)MR_LEADING_ZEROS64(value);
+    uint64_t mantissa = value << shift;
+    uint32_t part = (uint32_t)(mantissa >> 57) & 63;
+
+    return (63 - shift) * 32 + index->below[part] + (mantissa << 1 > index->bounds[part]);
 }
 
 enum mr_status mr_bins_put(const struct mr_bins *bins, struct mr_bin_pool *pool,

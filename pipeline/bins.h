@@ -17,6 +17,7 @@
 
 #include <stdbool.h>
 #include <stdint.h>
+#include <string.h>
 
 #include "base/compiler.h"
 #include "net/histogram.h"
@@ -30,24 +31,33 @@ struct mr_bins {
 
 /*
  * The bin of a value without a search: of the 64 equal parts of a power of two, narrower than any bin, which bin begins or
- * lies there, and up to which mantissa. From mr_histogram_index5(), with which it agrees for all values.
+ * lies there, and up to which fraction. From mr_histogram_index5(), with which it agrees for all values. Power and fraction
+ * are those of the value as a double: x86-64's instruction that finds the highest bit waits for what was in its target
+ * before, so that one call's bin waited for the last one's (13 cycles a call; 3 with doubles).
  */
 struct mr_bin_index {
-    uint64_t bounds[64];
+    uint64_t bounds[64]; /* fractions, from bit 63 down */
     uint8_t below[64];
 };
 
 void mr_bin_index_init(struct mr_bin_index *index);
+/* Of values that a double may round. */
+uint32_t mr_bin_of_large(const struct mr_bin_index *index, uint64_t value);
 
 /* `value` is not 0. */
 static MR_ALWAYS_INLINE uint32_t mr_bin_of(const struct mr_bin_index *index,
                                            uint64_t value)
 {
-    uint32_t shift = (uint32_t)MR_LEADING_ZEROS64(value);
-    uint64_t mantissa = value << shift;
-    uint32_t part = (uint32_t)(mantissa >> 57) & 63;
+    double exact = (double)(int64_t)value;
+    uint32_t part;
+    uint64_t bits;
 
-    return (63 - shift) * 32 + index->below[part] + (mantissa > index->bounds[part]);
+    if (MR_UNLIKELY(value >> 53))
+        return mr_bin_of_large(index, value);
+    memcpy(&bits, &exact, sizeof(bits)); /* IEEE 754: power + 1023, 52 bits of fraction */
+    part = (uint32_t)(bits >> 46) & 63;
+    return ((uint32_t)(bits >> 52) - 1023) * 32 + index->below[part] +
+           (bits << 12 > index->bounds[part]);
 }
 
 #define MR_BINS_LATER 16u

@@ -30,7 +30,7 @@ struct mr_dictionary {
     uint32_t first_unsent, last_unsent, unsent_count;
     size_t bytes;
     size_t node_bytes; /* of nodes that were sent; part of `bytes` */
-    uint64_t beyond, forgotten;
+    uint64_t beyond, forgotten, collisions;
 };
 
 enum mr_status mr_dictionary_new(const struct mr_dictionary_limits *limits,
@@ -244,6 +244,51 @@ static enum mr_status keep_better(struct mr_dictionary *dictionary,
     return MR_OK;
 }
 
+static bool are_equal(struct mr_span a, struct mr_span b)
+{
+    return a.size == b.size && (a.size == 0 || memcmp(a.data, b.data, a.size) == 0);
+}
+
+/* A function is its file and its place in there; a file that has a build-id may lie anywhere. */
+static bool is_same_site(const struct mr_dict_site *a, const struct mr_dict_site *b)
+{
+    if (a->type != b->type || a->offset != b->offset ||
+        !are_equal(a->build_id, b->build_id))
+        return false;
+    if (a->type == MR_SITE_SPAN)
+        return strcmp(a->module, b->module) == 0 && strcmp(a->name, b->name) == 0;
+    return a->build_id.size > 0 || strcmp(a->module, b->module) == 0;
+}
+
+/* Whether two items of one id are of the same thing, as far as the id is made of what they say. */
+static bool is_same(const struct mr_dict_item *a, const struct mr_dict_item *b)
+{
+    switch (a->kind) {
+    case MR_DICT_NODE:
+        return mr_id_equal(a->node.site, b->node.site) &&
+               a->node.exactness == b->node.exactness &&
+               are_equal(a->node.children, b->node.children);
+    case MR_DICT_SITE:
+        return is_same_site(&a->site, &b->site);
+    case MR_DICT_SCOPE:
+        return strcmp(a->scope.app, b->scope.app) == 0 &&
+               strcmp(a->scope.version, b->scope.version) == 0 &&
+               strcmp(a->scope.host, b->scope.host) == 0;
+    default:
+        return true;
+    }
+}
+
+static void look_for_collision(struct mr_dictionary *dictionary,
+                               const struct mr_dict_item *item, uint32_t index)
+{
+    const struct entry *entry = &dictionary->entries[index];
+    struct mr_dict_item known;
+
+    mr_dict_copy_get((enum mr_dict_kind)entry->kind, entry->block, &known);
+    dictionary->collisions += !is_same(&known, item);
+}
+
 enum mr_status mr_dictionary_take(struct mr_dictionary *dictionary,
                                   const struct mr_dict_item *item)
 {
@@ -257,6 +302,7 @@ enum mr_status mr_dictionary_take(struct mr_dictionary *dictionary,
     MR_DEBUG_ASSERT(index == MR_TABLE_NONE || index < dictionary->count);
     if (index == MR_TABLE_NONE)
         return keep_new(dictionary, item, key, rank);
+    look_for_collision(dictionary, item, index);
     return keep_better(dictionary, item, index, rank);
 }
 
@@ -330,5 +376,6 @@ void mr_dictionary_stats(const struct mr_dictionary *dictionary,
                                           .unsent = dictionary->unsent_count,
                                           .bytes = dictionary->bytes,
                                           .beyond = dictionary->beyond,
+                                          .collisions = dictionary->collisions,
                                           .forgotten = dictionary->forgotten};
 }

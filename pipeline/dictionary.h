@@ -48,6 +48,8 @@ struct mr_dictionary_stats {
     size_t bytes;
     uint64_t beyond;    /* news that found no room */
     uint64_t forgotten; /* nodes, once sent */
+    uint64_t
+        collisions; /* items whose id is that of another thing: the first one holds */
 };
 
 struct mr_dictionary;

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/assert.h"
+#include "base/hash.h"
 
 static_assert(sizeof(struct mr_path) == (size_t)2 * MR_CACHE_LINE,
               "two lines, see paths.h");
@@ -13,9 +14,9 @@ static_assert(sizeof(struct mr_path) == (size_t)2 * MR_CACHE_LINE,
 #define CAPACITY_FIRST 1024u
 #define BLOCK 16u /* of bins */
 
-static uint32_t hash_of(uint32_t parent, uint32_t site)
+static uint32_t hash_of(const struct mr_paths *paths, uint32_t parent, uint32_t site)
 {
-    uint64_t mix = ((uint64_t)parent << 32 | site) * UINT64_C(0x9e3779b97f4a7c15);
+    uint64_t mix = ((uint64_t)parent << 32 | site) * paths->key;
 
     return (uint32_t)(mix >> 32 ^ mix >> 15);
 }
@@ -29,7 +30,7 @@ static uint32_t kind_of(uint32_t flags)
 static uint32_t *slot_of(const struct mr_paths *paths, uint32_t parent, uint32_t site,
                          uint32_t flags)
 {
-    uint32_t at = hash_of(parent, site) & paths->slot_mask;
+    uint32_t at = hash_of(paths, parent, site) & paths->slot_mask;
 
     while (paths->slots[at]) {
         const struct mr_path *node = &paths->nodes[paths->slots[at]];
@@ -97,7 +98,7 @@ enum mr_status mr_paths_init(struct mr_paths *paths, uint32_t limit)
     enum mr_status status;
 
     MR_ASSERT(limit >= 16 && limit <= UINT32_C(1) << 30);
-    *paths = (struct mr_paths){.limit = limit};
+    *paths = (struct mr_paths){.limit = limit, .key = mr_hash_key()};
     status = resize(paths, limit < CAPACITY_FIRST ? limit : CAPACITY_FIRST);
     if (status != MR_OK)
         return status;

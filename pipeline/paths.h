@@ -75,6 +75,7 @@ struct mr_paths {
     uint32_t count, capacity, limit;
     uint32_t *slots; /* open addressing: node number, 0: free */
     uint32_t slot_mask;
+    uint64_t key;      /* of slots: mr_hash_key() */
     uint32_t *touched; /* nodes that gained something */
     uint32_t touched_count;
 };

@@ -5,13 +5,20 @@
 #include <string.h>
 
 #include "base/assert.h"
+#include "base/hash.h"
 
 #define CAPACITY_FIRST 1024u
 #define SCRATCH_MAX ((size_t)256 << 20)
 
+/* Hashes are the same everywhere, so a sender may make as many as it likes that end alike; where they begin it cannot know. */
+static uint32_t first_slot(const struct mr_nodes *nodes, uint64_t hash)
+{
+    return (uint32_t)(hash * nodes->key >> 32) & nodes->slot_mask;
+}
+
 static uint32_t *slot_for(const struct mr_nodes *nodes, uint64_t hash)
 {
-    uint32_t at = (uint32_t)hash & nodes->slot_mask;
+    uint32_t at = first_slot(nodes, hash);
 
     while (nodes->slots[at] != MR_NODE_NONE)
         at = (at + 1) & nodes->slot_mask;
@@ -74,6 +81,7 @@ enum mr_status mr_nodes_init(struct mr_nodes *nodes, const struct mr_sites *site
     *nodes = (struct mr_nodes){.sites = sites,
                                .exactness = exactness,
                                .limit = limit,
+                               .key = mr_hash_key(),
                                .child_limit = child_limit};
     mr_buffer_init(&nodes->scratch, SCRATCH_MAX);
     if (!resize(nodes, limit < CAPACITY_FIRST ? limit : CAPACITY_FIRST) ||
@@ -145,7 +153,8 @@ static uint32_t add(struct mr_nodes *nodes, uint64_t hash, uint32_t site,
     struct mr_node node = {
         .hash = hash, .site = site, .first = nodes->pool_used, .count = count};
 
-    if (!make_room(nodes, count) ||
+    nodes->is_refused = nodes->budget && !mr_node_budget_takes(nodes->budget, hash);
+    if (nodes->is_refused || !make_room(nodes, count) ||
         make_id(nodes, site, children, count, &node.id) != MR_OK)
         return MR_NODE_NONE;
     if (count)
@@ -161,8 +170,7 @@ static uint32_t add(struct mr_nodes *nodes, uint64_t hash, uint32_t site,
 uint32_t mr_nodes_intern_hashed(struct mr_nodes *nodes, uint64_t hash, uint32_t site,
                                 const uint64_t *children, uint32_t count)
 {
-    for (uint32_t at = (uint32_t)hash & nodes->slot_mask;;
-         at = (at + 1) & nodes->slot_mask) {
+    for (uint32_t at = first_slot(nodes, hash);; at = (at + 1) & nodes->slot_mask) {
         uint32_t number = nodes->slots[at];
 
         if (number == MR_NODE_NONE)

@@ -14,7 +14,8 @@
  * mr_child_stack), innermost on top.
  *
  * Limits: `limit` nodes and `child_limit` entries of stored lists. Nothing is evicted: when full, the owner forgets all but
- * what open lists need. One thread.
+ * what open lists need. How many new ones are taken at all, `budget` says, which its owner sets and refills; there is none
+ * at first. One thread.
  */
 #ifndef MR_PIPELINE_SHAPES_H
 #define MR_PIPELINE_SHAPES_H
@@ -28,6 +29,7 @@
 #include "base/status.h"
 #include "net/control.h"
 #include "net/ids.h"
+#include "pipeline/node_budget.h"
 #include "pipeline/sites.h"
 
 #define MR_NODE_NONE 0u /* node 0 is none */
@@ -58,9 +60,12 @@ struct mr_nodes {
     uint32_t pool_used, pool_capacity; /* the lists and their ends */
     uint32_t *slots;
     uint32_t slot_mask;
+    uint64_t key;                      /* of slots: mr_hash_key() */
     struct mr_node_child *id_children; /* scratch */
     uint32_t id_capacity;
     struct mr_buffer scratch;
+    struct mr_node_budget *budget; /* borrowed; NULL: every node is taken */
+    bool is_refused; /* the last new node was one that the budget does not take */
 };
 
 static inline uint32_t mr_child_node(uint64_t child)
@@ -120,7 +125,7 @@ static MR_ALWAYS_INLINE bool mr_node_is(const struct mr_nodes *nodes, uint32_t n
 
 /*
  * The node of a site with these children (each of them of this table; for `set`: any order, doubles allowed; the list is
- * sorted in place). MR_NODE_NONE when it is new and there is no room.
+ * sorted in place). MR_NODE_NONE when it is new and there is no room, or, if `is_refused` is set then, no budget.
  */
 uint32_t mr_nodes_intern(struct mr_nodes *nodes, uint32_t site, uint64_t *children,
                          uint32_t count);

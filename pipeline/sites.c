@@ -148,6 +148,15 @@ uint32_t mr_sites_add_function(struct mr_sites *sites,
     return number != MR_TABLE_NONE ? number : add(sites, &site);
 }
 
+uint32_t mr_sites_find_function(const struct mr_sites *sites,
+                                const struct mr_site_module *module, uint64_t offset)
+{
+    uint32_t number = mr_table_find(
+        &sites->index->by_id, mr_id_function(module->build_id, module->path, offset));
+
+    return number != MR_TABLE_NONE ? number : MR_SITE_UNKNOWN;
+}
+
 uint32_t mr_sites_add_span(struct mr_sites *sites, const char *app,
                            const struct mr_dict_named_site *span)
 {

@@ -73,6 +73,9 @@ const struct mr_site_module *mr_sites_module(struct mr_sites *sites, const char 
 /* The number of the site, made when new; MR_SITE_UNKNOWN when there is no room (counted in `refused`). */
 uint32_t mr_sites_add_function(struct mr_sites *sites,
                                const struct mr_site_module *module, uint64_t offset);
+/* The number of the function's site, if it has one already; else MR_SITE_UNKNOWN. */
+uint32_t mr_sites_find_function(const struct mr_sites *sites,
+                                const struct mr_site_module *module, uint64_t offset);
 uint32_t mr_sites_add_span(struct mr_sites *sites, const char *app,
                            const struct mr_dict_named_site *span);
 

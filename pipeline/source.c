@@ -8,6 +8,7 @@
 
 #include "base/assert.h"
 #include "net/ids.h"
+#include "pipeline/resume.h"
 
 #define SLOTS_FIRST 16u
 
@@ -77,6 +78,7 @@ void mr_source_free(struct mr_source *source)
     for (uint32_t i = 0; i < source->slot_count; i++)
         free(source->slots[i]);
     free(source->slots);
+    mr_resume_free(source->resume);
     mr_modules_fini(&source->modules);
     mr_site_map_fini(&source->named);
     mr_site_map_fini(&source->map);
@@ -201,22 +203,26 @@ void mr_source_enter_epoch(struct mr_source *source, uint32_t epoch)
     source->map_epoch = epoch;
 }
 
-uint32_t mr_source_resolve(struct mr_source *source, struct mr_sites *sites,
+uint32_t mr_source_look_up(const struct mr_source *source, struct mr_sites *sites,
                            uint32_t epoch, uint32_t wire)
 {
-    uint32_t site = MR_SITE_UNKNOWN;
     const struct mr_module *module;
     uint64_t slot, offset;
 
     if (wire < MR_SITE_FIRST_MODULE) {
         slot = mr_site_map_find(&source->named, wire);
-        if (slot != MR_SITE_MAP_NONE)
-            site = (uint32_t)slot;
-    } else {
-        module = mr_modules_by_site(&source->modules, epoch, wire, &offset);
-        if (module)
-            site = mr_sites_add_function(sites, module->origin, offset);
+        return slot == MR_SITE_MAP_NONE ? MR_SITE_UNKNOWN : (uint32_t)slot;
     }
+    module = mr_modules_by_site(&source->modules, epoch, wire, &offset);
+    return module ? mr_sites_add_function(sites, module->origin, offset)
+                  : MR_SITE_UNKNOWN;
+}
+
+uint32_t mr_source_resolve(struct mr_source *source, struct mr_sites *sites,
+                           uint32_t epoch, uint32_t wire)
+{
+    uint32_t site = mr_source_look_up(source, sites, epoch, wire);
+
     source->map_has_unknown |= site == MR_SITE_UNKNOWN;
     /* A full map starts again: it is only a cache. */
     if (mr_site_map_put(&source->map, wire, site) == MR_ELIMIT) {
@@ -234,6 +240,18 @@ uint32_t mr_source_resolve_address(struct mr_source *source, struct mr_sites *si
         mr_modules_by_address(&source->modules, epoch, address, &offset);
 
     return module ? mr_sites_add_function(sites, module->origin, offset)
+                  : MR_SITE_UNKNOWN;
+}
+
+uint32_t mr_source_find_address(const struct mr_source *source,
+                                const struct mr_sites *sites, uint32_t epoch,
+                                uint64_t address)
+{
+    uint64_t offset;
+    const struct mr_module *module =
+        mr_modules_by_address(&source->modules, epoch, address, &offset);
+
+    return module ? mr_sites_find_function(sites, module->origin, offset)
                   : MR_SITE_UNKNOWN;
 }
 

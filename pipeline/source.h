@@ -48,6 +48,8 @@
 
 struct mr_reconstruct_stream;
 struct mr_reduce_stream;
+struct mr_resume;
+struct mr_resume_stream;
 
 struct mr_stream {
     uint32_t id;
@@ -60,6 +62,8 @@ struct mr_stream {
     uint64_t ticks;      /* of the last event */
     _Atomic uint32_t start_site; /* lane site; MR_SITE_UNKNOWN until it is known */
     _Atomic bool is_closed;
+    /* Where it goes on from (pipeline/resume.h), or NULL; set before its first batch is emitted. */
+    const struct mr_resume_stream *resume;
     struct mr_reconstruct_stream *reconstruct;
     struct mr_reduce_stream *reduce;
 };
@@ -82,6 +86,9 @@ struct mr_source {
     bool
         is_continuation; /* an earlier receiver has acknowledged frames of this incarnation */
     bool is_announced, is_ended;
+    uint32_t serial; /* among the sources of its sender, 1, 2, ...; for the spool */
+    bool is_resumed; /* decode has made the streams of `resume` */
+    struct mr_resume *resume; /* owned; NULL: it began here. Set before its first batch */
     struct mr_source_info info; /* strings owned */
     char *text;
     const char *scope_host; /* "" unless grouped by host */
@@ -138,8 +145,15 @@ enum mr_status mr_source_stream(struct mr_source *source, uint32_t id, uint32_t 
 /* Looks a wire site up that the map does not know, adds it to the lane's table and the map; MR_SITE_UNKNOWN. */
 uint32_t mr_source_resolve(struct mr_source *source, struct mr_sites *sites,
                            uint32_t epoch, uint32_t wire);
+/* The same, where the map is of another epoch: it is neither asked nor told. */
+uint32_t mr_source_look_up(const struct mr_source *source, struct mr_sites *sites,
+                           uint32_t epoch, uint32_t wire);
 uint32_t mr_source_resolve_address(struct mr_source *source, struct mr_sites *sites,
                                    uint32_t epoch, uint64_t address);
+/* The same of a function that may be no site at all: one that is not met yet stays MR_SITE_UNKNOWN. */
+uint32_t mr_source_find_address(const struct mr_source *source,
+                                const struct mr_sites *sites, uint32_t epoch,
+                                uint64_t address);
 /* To be called before a chunk of another epoch: forgets what the map knows where it depends on the epoch. */
 void mr_source_enter_epoch(struct mr_source *source, uint32_t epoch);
 /* Items of a probe: MODULE, MODULE_GONE, NAMED_SITE. MR_ELIMIT, MR_ENOMEM when there is no room for it. */

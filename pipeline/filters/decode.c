@@ -8,6 +8,7 @@
 #include "base/compiler.h"
 #include "net/delta.h"
 #include "pipeline/filters/decode_private.h"
+#include "pipeline/resume.h"
 
 static const char *const counter_names[MR_DECODE_COUNTERS] = {
     [MR_DECODE_BROKEN] = "decode_sources_broken",
@@ -238,6 +239,8 @@ static enum mr_status take_probe_frame(struct mr_decode *decode, struct mr_sourc
         if (status == MR_OK)
             status = mr_decode_clock_facts(decode, source);
     }
+    if (status == MR_OK && frame->sequence)
+        status = mr_decode_resume(decode, source);
     if (status != MR_OK)
         return status;
     if (frame->type == MR_FRAME_DICT)
@@ -271,6 +274,16 @@ static enum mr_status take_frame(struct mr_decode *decode, struct mr_batch *batc
     return MR_OK;
 }
 
+/* The frame is reduced, or dropped and counted, when its mark comes. */
+static enum mr_status take_and_mark(struct mr_decode *decode, struct mr_batch *batch)
+{
+    struct mr_source *source = batch->source;
+    uint64_t sequence = batch->frame.sequence;
+    enum mr_status status = take_frame(decode, batch);
+
+    return status == MR_OK ? mr_decode_mark(decode, source, sequence) : status;
+}
+
 static enum mr_status end_streams(struct mr_decode *decode, struct mr_source *source)
 {
     for (uint32_t i = 0; i < source->slot_count; i++) {
@@ -282,6 +295,8 @@ static enum mr_status end_streams(struct mr_decode *decode, struct mr_source *so
             continue;
         stream->is_ended = true;
         end.ns = mr_ticks_ns(&source->ticks, stream->ticks);
+        if (stream->resume && end.ns < stream->resume->last_ns)
+            end.ns = stream->resume->last_ns;
         status = mr_decode_add(decode, stream, &end);
         if (status != MR_OK)
             return status;
@@ -296,7 +311,9 @@ static enum mr_status take_end(struct mr_decode *decode, struct mr_batch *batch)
 
     if (source->role == MR_ROLE_PROBE && !source->is_ended) {
         source->is_ended = true;
-        status = end_streams(decode, source);
+        status = mr_decode_resume(decode, source);
+        if (status == MR_OK)
+            status = end_streams(decode, source);
         if (status == MR_OK)
             status =
                 announce_source(decode, source, (enum mr_source_state)batch->end_state);
@@ -316,13 +333,14 @@ static enum mr_status decode_process(struct mr_filter *filter, struct mr_batch *
     switch (batch->kind) {
     case MR_BATCH_FRAME:
         MR_ASSERT(batch->source);
-        return take_frame(decode, batch);
+        return take_and_mark(decode, batch);
     case MR_BATCH_END:
         MR_ASSERT(batch->source);
         return take_end(decode, batch);
     case MR_BATCH_EVENTS:
     case MR_BATCH_DICT:
     case MR_BATCH_DELTA:
+    case MR_BATCH_MARK:
         break;
     }
     return mr_filter_emit(filter, batch);

@@ -27,6 +27,7 @@ struct mr_decode_config {
     struct mr_id worker;    /* incarnation of this worker, for DICT source items */
     uint32_t level;         /* of this worker, for its deltas */
     uint32_t streams_max;   /* open streams per source; past it: lost (budget) */
+    bool has_marks;         /* a MARK behind every frame and END, for reduce */
     uint64_t
         clock_limit_ns; /* times further from this host's clock are lost (clock); 0: any time (replay) */
 };

@@ -1,22 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Chunks to events. The hot loops are run_words() and run_compact(); what is no enter or exit leaves them. */
+/* Chunks to events. The hot loops are in decode_run.c; what is no enter or exit leaves them. */
 #include <inttypes.h>
 #include <stdlib.h>
 
 #include "base/assert.h"
-#include "net/bytes.h"
 #include "pipeline/filters/decode_private.h"
 
-#define WORD_SIZE 8
 /* A step within a chunk is below 2^31 ticks, so a run of words of one batch stays below this. */
 #define RUN_TICKS ((uint64_t)MR_BATCH_EVENTS_MAX << 31)
 #define SAFE_TICKS                                                                       \
     (UINT64_C(1) << 50) /* how far ahead times are checked: 4 days at 3 GHz */
 #define UNWIND_UNKNOWN (UINT64_C(1) << 62)
-#define RUN_EVENTS 256 /* of a compact chunk: 4 KiB between the two loops */
-
-typedef uint32_t run_function(struct mr_decode *decode, struct mr_event *out,
-                              uint32_t capacity);
 
 static enum mr_status add_loss(struct mr_batch *batch, const struct mr_loss *loss)
 {
@@ -59,70 +53,6 @@ static enum mr_status lose_blindly(struct mr_decode *decode, uint64_t events,
     return lose(decode, decode->reader.ticks, &loss);
 }
 
-/*
- * Turns words into events while they are enters and exits of known sites. Returns how many; the reader stands at the first
- * word that is something else, or at its end.
- */
-static uint32_t run_words(struct mr_decode *decode, struct mr_event *out,
-                          uint32_t capacity)
-{
-    struct mr_record_reader *reader = &decode->reader;
-    const struct mr_site_map map = decode->source->map;
-    const struct mr_ticks clock = decode->source->ticks;
-    const uint8_t *at = reader->at;
-    uint32_t count = reader->left < capacity ? reader->left : capacity, done;
-    uint64_t ticks = reader->ticks, inversions = 0, unknown = 0;
-
-    for (done = 0; done < count; done++, at += WORD_SIZE) {
-        uint64_t word = mr_get_u64(at), slot;
-        int32_t step = (int32_t)((uint32_t)word - (uint32_t)ticks);
-
-        slot = mr_site_map_find(&map, mr_word_site(word)); /* records are in no map */
-        if (MR_UNLIKELY(slot == MR_SITE_MAP_NONE))
-            break;
-        inversions += step < 0;
-        ticks += step < 0 ? 0 : (uint32_t)step;
-        unknown += (uint32_t)slot == MR_SITE_UNKNOWN;
-        out[done] = (struct mr_event){.ns = mr_ticks_ns(&clock, ticks),
-                                      .site = (uint32_t)slot,
-                                      .kind = (uint16_t)(word >> 62 & 1)};
-    }
-    reader->at = at;
-    reader->left -= done;
-    reader->ticks = ticks;
-    decode->inversions += inversions;
-    decode->unknown_sites += unknown;
-    decode->counted += done;
-    return done;
-}
-
-/* As run_words(), of a compact chunk. Sites that are in no map yet are looked up. */
-static uint32_t run_compact(struct mr_decode *decode, struct mr_event *out,
-                            uint32_t capacity)
-{
-    const struct mr_ticks clock = decode->source->ticks;
-    struct mr_record_event events[RUN_EVENTS];
-    uint32_t count, unknown = 0;
-
-    count = mr_record_next_run(&decode->reader, events,
-                               capacity < RUN_EVENTS ? capacity : RUN_EVENTS);
-    for (uint32_t i = 0; i < count; i++) {
-        uint64_t slot = mr_site_map_find(&decode->source->map, events[i].site);
-        uint32_t site = (uint32_t)slot;
-
-        if (MR_UNLIKELY(slot == MR_SITE_MAP_NONE))
-            site = mr_source_resolve(decode->source, decode->sites, decode->epoch,
-                                     events[i].site);
-        unknown += site == MR_SITE_UNKNOWN;
-        out[i] = (struct mr_event){.ns = mr_ticks_ns(&clock, events[i].ticks),
-                                   .site = site,
-                                   .kind = (uint16_t)events[i].is_exit};
-    }
-    decode->unknown_sites += unknown;
-    decode->counted += count;
-    return count;
-}
-
 /* Whether times from `ticks` to SAFE_TICKS later are of this era, and near enough to now. */
 static bool check_clock(struct mr_decode *decode, uint64_t ticks)
 {
@@ -158,15 +88,18 @@ static enum mr_status put_call(struct mr_decode *decode, uint32_t site)
                      site);
 }
 
+static uint32_t find_site(struct mr_decode *decode, uint32_t wire)
+{
+    uint64_t slot = mr_site_map_find(&decode->source->map, wire);
+
+    return slot == MR_SITE_MAP_NONE
+               ? mr_source_resolve(decode->source, decode->sites, decode->epoch, wire)
+               : (uint32_t)slot;
+}
+
 static enum mr_status put_site(struct mr_decode *decode)
 {
-    uint64_t slot = mr_site_map_find(&decode->source->map, decode->record.site);
-    uint32_t site = (uint32_t)slot;
-
-    if (slot == MR_SITE_MAP_NONE)
-        site = mr_source_resolve(decode->source, decode->sites, decode->epoch,
-                                 decode->record.site);
-    return put_call(decode, site);
+    return put_call(decode, find_site(decode, decode->record.site));
 }
 
 static enum mr_status put_loss(struct mr_decode *decode)
@@ -196,6 +129,42 @@ static enum mr_status put_unwind(struct mr_decode *decode)
                      depth < UINT32_MAX ? (uint32_t)depth : UINT32_MAX);
 }
 
+/* A function of a landing: 0 where nothing that is open can be of it. */
+static enum mr_status put_frame(struct mr_decode *decode, uint64_t word, uint16_t kind,
+                                uint16_t flags)
+{
+    uint64_t address = word & ((UINT64_C(1) << MR_LANDING_TAG_SHIFT) - 1);
+    uint64_t tag = word >> MR_LANDING_TAG_SHIFT & MR_LANDING_TAG_MASK;
+    struct mr_event event = {
+        .ns = mr_ticks_ns(&decode->source->ticks, decode->reader.ticks),
+        .site =
+            mr_source_find_address(decode->source, decode->sites, decode->epoch, address),
+        .kind = kind,
+        .flags = (uint16_t)(flags | tag)};
+
+    if (event.site == MR_SITE_UNKNOWN && !(flags & MR_LANDED_FIRST))
+        return MR_OK;
+    return mr_decode_add(decode, decode->stream, &event);
+}
+
+static enum mr_status put_landing(struct mr_decode *decode)
+{
+    const uint64_t *payload = decode->record.payload;
+    uint32_t left = decode->record.words > 0 ? payload[0] & MR_LANDING_LEFT_MASK : 0;
+    enum mr_status status = MR_OK;
+
+    for (uint32_t i = 1; i < decode->record.words && status == MR_OK; i++) {
+        bool is_left = i <= left;
+        uint16_t flags = i == left + 1 ? MR_LANDED_FIRST : 0;
+
+        if (!is_left && payload[i] & MR_LANDING_ABOVE)
+            flags |= MR_LANDED_ABOVE;
+        status = put_frame(decode, payload[i], is_left ? MR_EVENT_LEFT : MR_EVENT_LANDED,
+                           flags);
+    }
+    return status;
+}
+
 /* Counters at the enter or exit before the record: that event has gone into the batch as whatever it is. */
 static enum mr_status put_values(struct mr_decode *decode)
 {
@@ -212,6 +181,68 @@ static enum mr_status put_values(struct mr_decode *decode)
         status = mr_decode_add(decode, decode->stream, &event);
     }
     return status;
+}
+
+/* A word of the link that follows; no event of its own. */
+static enum mr_status put_word(struct mr_decode *decode, uint32_t place, uint64_t word)
+{
+    struct mr_event event = {.ns = word, .site = place, .kind = MR_EVENT_WORD};
+
+    return mr_decode_add(decode, decode->stream, &event);
+}
+
+/* Send, receive: FORMAT.md section 6.2. */
+static enum mr_status put_message(struct mr_decode *decode, enum mr_link_kind kind)
+{
+    const uint64_t *payload = decode->record.payload;
+    const uint64_t low = (UINT64_C(1) << 62) - 1;
+    uint64_t words[MR_LINK_WORDS] = {
+        payload[2] << 60 | (payload[1] & low) >> 2, payload[1] << 62 | (payload[0] & low),
+        (payload[2] >> 4 & ((UINT64_C(1) << 58) - 1)) | payload[3] << 58};
+    enum mr_status status = MR_OK;
+
+    for (uint32_t i = 0; i < MR_LINK_WORDS && status == MR_OK; i++)
+        status = put_word(decode, i, words[i]);
+    return status == MR_OK ? put_event(decode, MR_EVENT_LINK, kind) : status;
+}
+
+static enum mr_status put_hand_off(struct mr_decode *decode, enum mr_link_kind kind)
+{
+    enum mr_status status = put_word(decode, 0, decode->record.payload[0]);
+
+    return status == MR_OK ? put_event(decode, MR_EVENT_LINK, kind) : status;
+}
+
+/* A record that joins call trees. */
+static enum mr_status put_link(struct mr_decode *decode)
+{
+    switch (decode->record.kind) {
+    case MR_RECORD_SEND:
+        return put_message(decode, MR_LINK_SEND);
+    case MR_RECORD_RECEIVE:
+        return put_message(decode, MR_LINK_RECEIVE);
+    case MR_RECORD_CAPTURE:
+        return put_hand_off(decode, MR_LINK_CAPTURE);
+    case MR_RECORD_ATTACH:
+        return put_hand_off(decode, MR_LINK_ATTACH);
+    default:
+        return put_event(decode, MR_EVENT_LINK, MR_LINK_DETACH);
+    }
+}
+
+/* No event of its own: nothing is counted. */
+static enum mr_status put_prune(struct mr_decode *decode)
+{
+    uint64_t payload = decode->record.payload[0];
+    struct mr_event event = {
+        .ns = mr_ticks_ns(&decode->source->ticks, decode->reader.ticks),
+        .site = find_site(decode, (uint32_t)payload & MR_WORD_SITE_MASK),
+        .kind = MR_EVENT_PRUNE,
+        .flags = (uint16_t)((payload & MR_PRUNE_ON_AGAIN ? MR_EVENT_PRUNE_ON_AGAIN : 0) |
+                            (payload & MR_PRUNE_SETTLED ? MR_EVENT_PRUNE_SETTLED : 0))};
+
+    return event.site == MR_SITE_UNKNOWN ? MR_OK
+                                         : mr_decode_add(decode, decode->stream, &event);
 }
 
 /* A record that is not an enter or exit. */
@@ -231,16 +262,20 @@ static enum mr_status put_record(struct mr_decode *decode)
         return put_status(decode);
     case MR_RECORD_UNWIND:
         return put_unwind(decode);
+    case MR_RECORD_LANDING:
+        return put_landing(decode);
     case MR_RECORD_COUNTER:
         return put_values(decode);
-    case MR_RECORD_SYNC:
     case MR_RECORD_PRUNE:
+        return put_prune(decode);
+    case MR_RECORD_SYNC:
         return MR_OK;
     case MR_RECORD_SEND:
     case MR_RECORD_RECEIVE:
     case MR_RECORD_CAPTURE:
     case MR_RECORD_ATTACH:
     case MR_RECORD_DETACH:
+        return put_link(decode);
     case MR_RECORD_LABEL:
     case MR_RECORD_MARK:
     case MR_RECORD_PLOT:
@@ -272,14 +307,12 @@ static enum mr_status read_record(struct mr_decode *decode)
 
 static enum mr_status read_run(struct mr_decode *decode)
 {
-    run_function *run =
-        decode->reader.encoding == MR_CHUNK_WORDS ? run_words : run_compact;
     enum mr_status status = mr_decode_reserve(decode, decode->stream);
     struct mr_batch *out = decode->out;
 
     if (status == MR_OK)
-        out->event_count += run(decode, out->events + out->event_count,
-                                MR_BATCH_EVENTS_MAX - out->event_count);
+        out->event_count += mr_decode_run(decode, out->events + out->event_count,
+                                          MR_BATCH_EVENTS_MAX - out->event_count);
     return status;
 }
 

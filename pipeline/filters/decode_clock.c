@@ -8,6 +8,8 @@
  */
 #include "pipeline/filters/decode_private.h"
 
+#include "net/encoding.h"
+
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
@@ -22,16 +24,23 @@ static uint64_t magnitude(int64_t value)
     return value < 0 ? -(uint64_t)value : (uint64_t)value;
 }
 
-static enum mr_status put_note(struct mr_decode *decode, struct mr_source *source,
-                               enum mr_note note, const char *value)
+enum mr_status mr_decode_put_note(struct mr_decode *decode, struct mr_source *source,
+                                  struct mr_id site, enum mr_note note, const char *value)
 {
     struct mr_dict_item item = {.kind = MR_DICT_NOTE,
                                 .note = {.about = source->id,
+                                         .site = site,
                                          .key = mr_note_name(note),
                                          .value = value,
                                          .version = source->drift.note_version}};
 
     return mr_dict_batch_put(&decode->dict, decode->filter, &item);
+}
+
+static enum mr_status put_note(struct mr_decode *decode, struct mr_source *source,
+                               enum mr_note note, const char *value)
+{
+    return mr_decode_put_note(decode, source, (struct mr_id){0}, note, value);
 }
 
 static enum mr_status put_number(struct mr_decode *decode, struct mr_source *source,
@@ -43,8 +52,7 @@ static enum mr_status put_number(struct mr_decode *decode, struct mr_source *sou
     return put_note(decode, source, note, text);
 }
 
-/* Later notes hold, also over those that another worker made of this source before. */
-static void next_version(struct mr_source *source, uint64_t wall_ns)
+void mr_decode_next_version(struct mr_source *source, uint64_t wall_ns)
 {
     struct mr_drift *drift = &source->drift;
 
@@ -66,7 +74,7 @@ enum mr_status mr_decode_clock_facts(struct mr_decode *decode, struct mr_source 
 {
     enum mr_status status = MR_OK;
 
-    next_version(source, source->info.start_ns);
+    mr_decode_next_version(source, source->info.start_ns);
     if (source->info.clock_warning[0])
         status =
             put_note(decode, source, MR_NOTE_CLOCK_WARNING, source->info.clock_warning);
@@ -81,7 +89,7 @@ static enum mr_status tell(struct mr_decode *decode, struct mr_source *source)
     enum mr_status status = MR_OK;
 
     drift->told_at_ns = drift->last_ns;
-    next_version(source, drift->last_ns);
+    mr_decode_next_version(source, drift->last_ns);
     if (drift->is_synced && drift->last_ns - drift->first_ns >= TELL_NS) {
         status = put_number(decode, source, MR_NOTE_DRIFT_NS, drift->now_ns);
         if (status == MR_OK)
@@ -143,7 +151,7 @@ enum mr_status mr_decode_ticker(struct mr_decode *decode, struct mr_source *sour
     };
     enum mr_status status = MR_OK;
 
-    next_version(source, source->drift.last_ns);
+    mr_decode_next_version(source, source->drift.last_ns);
     for (uint32_t i = 0; i < MR_ARRAY_COUNT(notes) && status == MR_OK; i++)
         status = put_number(decode, source, notes[i].note, notes[i].value);
     return status == MR_OK ? mr_dict_batch_emit(&decode->dict, decode->filter) : status;
@@ -160,9 +168,23 @@ enum mr_status mr_decode_depth(struct mr_decode *decode, struct mr_source *sourc
     for (size_t i = 0; i < MR_ARRAY_COUNT(keys) && status == MR_OK; i++)
         if (strcmp(note->key, mr_note_name(keys[i])) == 0 && digits > 0 &&
             digits < sizeof("18446744073709551615") && note->value[digits] == '\0') {
-            next_version(source, source->drift.last_ns);
+            mr_decode_next_version(source, source->drift.last_ns);
             status = put_note(decode, source, keys[i], note->value);
         }
+    return status == MR_OK ? mr_dict_batch_emit(&decode->dict, decode->filter) : status;
+}
+
+/* Which way a source sends, and why. It tells when it has chosen anew. */
+enum mr_status mr_decode_link(struct mr_decode *decode, struct mr_source *source,
+                              const struct mr_dict_link *link)
+{
+    enum mr_status status;
+
+    mr_decode_next_version(source, source->drift.last_ns);
+    status = put_note(decode, source, MR_NOTE_ENCODING, mr_encoding_name(link->encoding));
+    if (status == MR_OK)
+        status = put_note(decode, source, MR_NOTE_ENCODING_REASON,
+                          mr_encoding_reason_text(link->reason));
     return status == MR_OK ? mr_dict_batch_emit(&decode->dict, decode->filter) : status;
 }
 

@@ -70,8 +70,8 @@ static enum mr_status take_counter(struct mr_decode *decode, struct mr_source *s
     return status == MR_OK ? mr_dict_batch_emit(&decode->dict, decode->filter) : status;
 }
 
-/* For people: which way a source sends, and why. */
-static void take_link(const struct mr_source *source, const struct mr_dict_link *link)
+/* For who reads the log; the master is told, too. */
+static void log_link(const struct mr_source *source, const struct mr_dict_link *link)
 {
     static struct mr_log_limit limit = MR_LOG_LIMIT(MR_SECOND_NS);
 
@@ -103,12 +103,14 @@ static enum mr_status take_item(struct mr_decode *decode, struct mr_source *sour
     case MR_DICT_COUNTER:
         return take_counter(decode, source, &item->counter);
     case MR_DICT_LINK:
-        take_link(source, &item->link);
-        return MR_OK;
+        log_link(source, &item->link);
+        return mr_decode_link(decode, source, &item->link);
     case MR_DICT_SYNC:
         return mr_decode_sync(decode, source, &item->sync);
     case MR_DICT_TICKER:
         return mr_decode_ticker(decode, source, &item->ticker);
+    case MR_DICT_PRUNED:
+        return mr_decode_pruned(decode, source, &item->pruned);
     case MR_DICT_NOTE:
         return mr_decode_depth(decode, source, &item->note);
     case MR_DICT_LABEL_KEY:

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The parts of decode: decode.c is the filter, decode_chunk.c reads chunks, decode_dict.c dictionaries,
- * decode_clock.c clocks. Not for others.
+ * The parts of decode: decode.c is the filter, decode_chunk.c reads chunks (decode_run.c their hot part),
+ * decode_dict.c dictionaries, decode_clock.c clocks. Not for others.
  */
 #ifndef MR_PIPELINE_FILTERS_DECODE_PRIVATE_H
 #define MR_PIPELINE_FILTERS_DECODE_PRIVATE_H
@@ -74,7 +74,27 @@ enum mr_status mr_decode_ticker(struct mr_decode *decode, struct mr_source *sour
                                 const struct mr_dict_ticker *ticker);
 enum mr_status mr_decode_depth(struct mr_decode *decode, struct mr_source *source,
                                const struct mr_dict_note *note);
+/* A note about the source; `site` zero: about the whole of it. */
+enum mr_status mr_decode_put_note(struct mr_decode *decode, struct mr_source *source,
+                                  struct mr_id site, enum mr_note note,
+                                  const char *value);
+/* Later notes hold, also over those that another worker made of this source before. */
+void mr_decode_next_version(struct mr_source *source, uint64_t wall_ns);
+enum mr_status mr_decode_link(struct mr_decode *decode, struct mr_source *source,
+                              const struct mr_dict_link *link);
 enum mr_status mr_decode_clock_end(struct mr_decode *decode, struct mr_source *source);
+
+/* decode_run.c: turns the next records into events while they are enters and exits of known sites. Returns how many. */
+uint32_t mr_decode_run(struct mr_decode *decode, struct mr_event *out, uint32_t capacity);
+/* decode_prune.c: a site that is not recorded, or again: notes about it. */
+enum mr_status mr_decode_pruned(struct mr_decode *decode, struct mr_source *source,
+                                const struct mr_dict_pruned *pruned);
+
+/* decode_resume.c: the streams of a source that goes on where another process stood, before its first new frame. */
+enum mr_status mr_decode_resume(struct mr_decode *decode, struct mr_source *source);
+/* Behind a frame (sequence 0: out of custody) or the end of the source. */
+enum mr_status mr_decode_mark(struct mr_decode *decode, struct mr_source *source,
+                              uint64_t sequence);
 
 /* A CHUNKS payload. */
 enum mr_status mr_decode_chunks(struct mr_decode *decode, struct mr_source *source,

@@ -29,8 +29,11 @@
 
 #include "base/id.h"
 #include "net/endpoint.h"
+#include "net/resolver.h"
 #include "net/sender.h"
+#include "pipeline/asks.h"
 #include "pipeline/filter.h"
+#include "pipeline/spool.h"
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -46,6 +49,8 @@ struct mr_forward_link {
     _Atomic uint64_t frames_acked;    /* in custody above */
     _Atomic uint64_t frames_held;     /* in the outbox, not acknowledged */
     _Atomic uint64_t frames_given_up; /* never acknowledged; final after the drain */
+    _Atomic uint64_t
+        frames_kept; /* not acknowledged, but in the spool; final after the drain */
 };
 
 struct mr_forward_config {
@@ -59,6 +64,10 @@ struct mr_forward_config {
     uint32_t max_frame;
     uint64_t give_up_ns; /* without progress, while stopping */
     struct mr_forward_link *link;
+    struct mr_resolver *resolver; /* borrowed: renews the addresses; NULL: they stay */
+    struct mr_asks *asks; /* questions to the register that go out with it; may be NULL */
+    struct mr_spool
+        *spool; /* may be NULL; else batches wait for a MARK, and are kept with it */
 };
 
 extern const struct mr_filter_kind mr_forward_filter;

@@ -21,7 +21,7 @@ struct merge {
     uint32_t quiet_periods;
     uint64_t announced;               /* value of *reannounce that has been served */
     struct mr_accumulator_stats told; /* in counters already */
-    uint64_t told_beyond;
+    uint64_t told_beyond, told_collisions;
 };
 
 static void name_counters(struct mr_filter *filter)
@@ -34,6 +34,7 @@ static void name_counters(struct mr_filter *filter)
     mr_filter_name_counter(filter, MR_MERGE_DICTIONARY_BEYOND, "merge_dictionary_beyond");
     mr_filter_name_counter(filter, MR_MERGE_EARLY, "merge_early");
     mr_filter_name_counter(filter, MR_MERGE_REANNOUNCED, "merge_reannounced");
+    mr_filter_name_counter(filter, MR_MERGE_COLLISIONS, "merge_id_collisions");
 }
 
 static uint64_t reannounce_value(const struct merge *merge)
@@ -86,8 +87,11 @@ static void tell_counters(struct mr_filter *filter)
     mr_filter_count(filter, MR_MERGE_UNWRITTEN, now.unwritten - merge->told.unwritten);
     mr_filter_count(filter, MR_MERGE_DICTIONARY_BEYOND,
                     dictionary.beyond - merge->told_beyond);
+    mr_filter_count(filter, MR_MERGE_COLLISIONS,
+                    dictionary.collisions - merge->told_collisions);
     merge->told = now;
     merge->told_beyond = dictionary.beyond;
+    merge->told_collisions = dictionary.collisions;
 }
 
 /*
@@ -208,6 +212,13 @@ static enum mr_status merge_process(struct mr_filter *filter, struct mr_batch *b
 {
     enum mr_status status;
 
+    if (batch->kind == MR_BATCH_MARK) {
+        status = emit_all(filter);
+        if (status == MR_OK)
+            return mr_filter_emit(filter, batch);
+        mr_batch_free(batch);
+        return status;
+    }
     if (batch->kind != MR_BATCH_DELTA && batch->kind != MR_BATCH_DICT)
         return mr_filter_emit(filter, batch);
     status = batch->kind == MR_BATCH_DELTA ? process_delta(filter, batch)
@@ -251,11 +262,22 @@ static enum mr_status merge_tick(struct mr_filter *filter, uint64_t now_ns)
     status = emit_dictionary(filter, false);
     if (status != MR_OK)
         return status;
+    if (mr_filter_can_emit(filter) && merge->config->by_marks)
+        return MR_OK;
     if (mr_filter_can_emit(filter))
         return emit_deltas(filter);
     mr_accumulator_forget_open(
         merge->accumulator); /* each period's deltas tell them anew */
     return MR_OK;
+}
+
+/* Who ends knows of no open trace: they have ended, or their senders tell of them elsewhere. */
+static enum mr_status merge_drain(struct mr_filter *filter)
+{
+    struct merge *merge = mr_filter_state(filter);
+
+    mr_accumulator_forget_open(merge->accumulator);
+    return emit_all(filter);
 }
 
 const struct mr_filter_kind mr_merge_filter = {
@@ -264,6 +286,6 @@ const struct mr_filter_kind mr_merge_filter = {
     .open = merge_open,
     .process = merge_process,
     .tick = merge_tick,
-    .drain = emit_all,
+    .drain = merge_drain,
     .close = merge_close,
 };

@@ -17,6 +17,7 @@
 #define MR_PIPELINE_FILTERS_MERGE_H
 
 #include <stdatomic.h>
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "pipeline/accumulate.h"
@@ -29,6 +30,8 @@
 struct mr_merge_config {
     uint32_t level;     /* of this worker: goes into every delta's head */
     uint64_t period_ns; /* 0: MR_MERGE_PERIOD_NS */
+    bool
+        by_marks; /* written when a MARK comes, and not by the clock: a mark speaks of all that came */
     struct mr_accumulator_limits accumulator; /* 0 each: the defaults */
     struct mr_dictionary_limits dictionary;
     const _Atomic uint64_t
@@ -45,6 +48,7 @@ enum mr_merge_counter {
     MR_MERGE_DICTIONARY_BEYOND, /* dictionary items that found no room: sent every time they come */
     MR_MERGE_EARLY,             /* times it had to be written before its period */
     MR_MERGE_REANNOUNCED,
+    MR_MERGE_COLLISIONS, /* dictionary items whose id is that of another thing */
 };
 
 extern const struct mr_filter_kind mr_merge_filter;

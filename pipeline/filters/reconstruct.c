@@ -16,6 +16,7 @@ static const char *const counter_names[MR_RECONSTRUCT_COUNTERS] = {
     [MR_RECONSTRUCT_BROKEN] = "reconstruct_trees_broken",
     [MR_RECONSTRUCT_LEARNED] = "reconstruct_outer_frames_learned",
     [MR_RECONSTRUCT_UNWINDS_UNKNOWN] = "reconstruct_unwinds_unknown",
+    [MR_RECONSTRUCT_PRUNED] = "reconstruct_marks_pruned",
 };
 
 static enum mr_status reconstruct_open(struct mr_filter *filter, const void *config,
@@ -113,43 +114,86 @@ struct hot {
     struct mr_event *out;
     uint64_t *calls;
     uint32_t depth, inner, limit; /* `inner`: depth of a root */
+    const struct mr_event *root;  /* of the open trace, if it began in this run */
 };
 
+/* The root that has just been opened begins a trace like the last one: takes the whole of it. */
+static bool take_trace(struct mr_reconstruct *rebuild, struct hot *hot)
+{
+    struct mr_event *trace = hot->out;
+    struct mr_last_trace *last = &rebuild->last[trace->site % MR_LAST_TRACES];
+    uint32_t size = last->count;
+
+    MR_DEBUG_ASSERT(trace == hot->in);
+    if (!mr_reconstruct_is_again(last, trace, (uint64_t)(hot->end - hot->in)) ||
+        hot->depth + last->depth > hot->limit ||
+        trace[size - 1].ns - trace->ns > rebuild->config->learn_ns)
+        return false;
+    trace->flags = MR_EVENT_ROOT;
+    trace[size - 1].flags = MR_EVENT_ROOT;
+    hot->in += size - 1;
+    hot->out += size;
+    return true;
+}
+
+/*
+ * An ENTER that opens a call is an OPEN as it stands, and an EXIT a CLOSE: where events stay in their places nothing is
+ * written but the mark of a root (1.0 -> 0.6 ns an event).
+ */
+static MR_ALWAYS_INLINE void put_hot(struct hot *hot, const struct mr_event *event,
+                                     uint16_t flags, bool is_in_place)
+{
+    if (!is_in_place)
+        *hot->out = *event;
+    if (flags)
+        hot->out->flags = flags;
+    hot->out++;
+}
+
 /* Takes events until one is not an enter or exit in order. True when the last one closed a child of a long open root. */
-static MR_ALWAYS_INLINE bool run_hot(const struct mr_reconstruct *rebuild,
+static MR_ALWAYS_INLINE bool run_hot(struct mr_reconstruct *rebuild,
                                      struct mr_reconstruct_stream *stream,
-                                     struct hot *hot, bool has_roots)
+                                     struct hot *hot, bool has_roots, bool is_in_place)
 {
     for (; hot->in != hot->end; hot->in++) {
-        struct mr_event event = *hot->in;
+        const struct mr_event *event = hot->in;
+        uint64_t ns = event->ns;
 
-        if (event.kind == MR_EVENT_ENTER) {
+        if (event->kind == MR_EVENT_ENTER) {
+            uint16_t flags = 0;
+
             if (MR_UNLIKELY(hot->depth >= hot->limit))
                 return false;
-            if (hot->depth >= hot->inner)
-                hot->calls[hot->depth] = event.site;
-            else if (has_roots && open_root(rebuild, stream, event.site, event.ns))
-                event.flags = MR_EVENT_ROOT;
-            else
-                return false;
+            if (hot->depth >= hot->inner) {
+                hot->calls[hot->depth] = event->site;
+            } else {
+                if (!has_roots || !open_root(rebuild, stream, event->site, ns))
+                    return false;
+                if (is_in_place && take_trace(rebuild, hot))
+                    continue;
+                hot->root = event;
+                flags = MR_EVENT_ROOT;
+            }
             hot->depth++;
-            event.kind = MR_EVENT_OPEN;
-            *hot->out++ = event;
+            put_hot(hot, event, flags, is_in_place);
             continue;
         }
-        if (MR_UNLIKELY(event.kind != MR_EVENT_EXIT || hot->depth < hot->inner))
+        if (MR_UNLIKELY(event->kind != MR_EVENT_EXIT || hot->depth < hot->inner))
             return false;
-        event.kind = MR_EVENT_CLOSE;
-        if (hot->calls[hot->depth - 1] != event.site) {
+        if (MR_LIKELY(hot->calls[hot->depth - 1] == event->site)) {
+            put_hot(hot, event, 0, is_in_place);
+        } else {
             if (!has_roots || hot->depth != hot->inner ||
-                hot->calls[hot->depth - 1] != MR_CALL(event.site, MR_EVENT_ROOT))
+                hot->calls[hot->depth - 1] != MR_CALL(event->site, MR_EVENT_ROOT))
                 return false;
-            event.flags = MR_EVENT_ROOT;
+            put_hot(hot, event, MR_EVENT_ROOT, is_in_place);
+            if (is_in_place && hot->root)
+                mr_reconstruct_remember(&rebuild->last[event->site % MR_LAST_TRACES],
+                                        hot->root, (uint64_t)(event - hot->root) + 1);
         }
-        *hot->out++ = event;
         if (--hot->depth == hot->inner) {
             stream->root_children++;
-            if (mr_reconstruct_is_long(rebuild->config, stream->root_ns, event.ns,
+            if (mr_reconstruct_is_long(rebuild->config, stream->root_ns, ns,
                                        stream->root_children)) {
                 hot->in++;
                 return true;
@@ -160,8 +204,8 @@ static MR_ALWAYS_INLINE bool run_hot(const struct mr_reconstruct *rebuild,
 }
 
 /* Calls inside a call tree, and roots. Returns how many events it took; `learn`: see run_hot(). */
-static uint32_t run(const struct mr_reconstruct *rebuild,
-                    struct mr_reconstruct_stream *stream, bool *learn)
+static uint32_t run(struct mr_reconstruct *rebuild, struct mr_reconstruct_stream *stream,
+                    bool *learn)
 {
     const struct mr_event *in = rebuild->in->events + rebuild->read;
     uint32_t count = rebuild->in->event_count - rebuild->read;
@@ -177,7 +221,10 @@ static uint32_t run(const struct mr_reconstruct *rebuild,
                       .limit =
                           stream->capacity < depth_max ? stream->capacity : depth_max};
 
-    *learn = run_hot(rebuild, stream, &hot, is_sure(rebuild, stream));
+    if (hot.in == hot.out)
+        *learn = run_hot(rebuild, stream, &hot, is_sure(rebuild, stream), true);
+    else
+        *learn = run_hot(rebuild, stream, &hot, is_sure(rebuild, stream), false);
     stream->depth = hot.depth;
     return (uint32_t)(hot.in - in);
 }
@@ -190,7 +237,8 @@ static bool is_plain(const struct mr_reconstruct *rebuild,
         return false;
     if (stream->depth == stream->outer_depth)
         return is_sure(rebuild, stream);
-    return stream->forced_depth || !mr_outer_has_roots(&rebuild->outer);
+    return stream->forced_depth ||
+           (!stream->attach_depth && !mr_outer_has_roots(&rebuild->outer));
 }
 
 static enum mr_status rewrite(struct mr_reconstruct *rebuild,
@@ -239,7 +287,7 @@ static enum mr_status add_stream(struct mr_reconstruct *rebuild, struct mr_strea
         made->next->at = &made->next;
     rebuild->streams = made;
     stream->reconstruct = made;
-    return MR_OK;
+    return stream->resume ? mr_reconstruct_resume(rebuild, made) : MR_OK;
 }
 
 static void remove_stream(struct mr_reconstruct_stream *stream)

@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The parts of reconstruct: reconstruct.c is the filter and its hot loop, reconstruct_step.c takes the events that the loop
- * leaves, reconstruct_find.c finds the call of an exit that is out of order. Not for others.
+ * leaves, reconstruct_find.c finds the call of an exit that is out of order, reconstruct_last.c knows the last trace again,
+ * reconstruct_landing.c takes what the probe tells of exceptions and jumps, reconstruct_resume.c goes on from a spool. Not for
+ * others.
  */
 #ifndef MR_PIPELINE_FILTERS_RECONSTRUCT_PRIVATE_H
 #define MR_PIPELINE_FILTERS_RECONSTRUCT_PRIVATE_H
@@ -19,6 +21,7 @@ enum mr_reconstruct_counter {
     MR_RECONSTRUCT_BROKEN,     /* times a call tree was broken */
     MR_RECONSTRUCT_LEARNED,
     MR_RECONSTRUCT_UNWINDS_UNKNOWN, /* unwind records that could not be used */
+    MR_RECONSTRUCT_PRUNED, /* marks of sites that are recorded no more, or again */
     MR_RECONSTRUCT_COUNTERS
 };
 
@@ -28,7 +31,15 @@ enum mr_reconstruct_counter {
 #define MR_CALL_MARK (UINT64_C(1) << 63) /* reconstruct_find.c is told when it closes */
 #define MR_RECONSTRUCT_NOT_OPEN UINT32_MAX
 
+#define MR_RECONSTRUCT_LANDINGS_MAX 8u
+
 struct mr_call_block;
+
+/* A call in whose frame an unwinder landed. */
+struct mr_reconstruct_landing {
+    uint32_t site, at; /* place on the stack */
+    uint16_t tag;
+};
 
 struct mr_reconstruct_stream {
     struct mr_stream *stream;
@@ -39,6 +50,8 @@ struct mr_reconstruct_stream {
     uint32_t block_count, block_capacity;
     uint32_t outer_depth;  /* how many of the bottom ones are outer frames */
     uint32_t forced_depth; /* depth of the open forced root, 0: none */
+    /* mr_attach(): within a call tree, calls right below attach_depth are forced roots. */
+    uint32_t attached, attach_depth; /* how many are open; 0: none within a tree */
     uint32_t scope;
     uint64_t overflow; /* open calls past depth_max */
     /* The root at outer_depth: may it be an outer frame? */
@@ -46,6 +59,24 @@ struct mr_reconstruct_stream {
     /* After a loss of unknown nesting. */
     bool is_unsynced;
     uint64_t unsynced_ns, unsynced_roots;
+    /* reconstruct_landing.c: frames landed in, outermost first; whether the last landing's call is found. */
+    struct mr_reconstruct_landing landings[MR_RECONSTRUCT_LANDINGS_MAX];
+    uint32_t landing_count;
+    bool is_landed;
+};
+
+#define MR_LAST_TRACE_EVENTS 128u
+#define MR_LAST_TRACES 64u
+
+/*
+ * The words (all but the times) of a trace that lay whole in a batch, the last of a root: where the same come again, their
+ * calls are in order, and need not be matched one by one. Of whatever stream: what it says does not depend on that.
+ */
+struct mr_last_trace {
+    uint32_t count, depth; /* events, 0: none; calls open at a time */
+    uint32_t score;        /* how often it helped of late */
+    uint32_t traces;       /* that did not try it */
+    uint64_t words[MR_LAST_TRACE_EVENTS];
 };
 
 struct mr_reconstruct {
@@ -55,6 +86,7 @@ struct mr_reconstruct {
     struct mr_dict_batch dict;
     struct mr_outer outer;
     struct mr_reconstruct_stream *streams;
+    struct mr_last_trace last[MR_LAST_TRACES]; /* by the low bits of the root's site */
     /*
      * The batch being rewritten. While out == in, `written` <= `read`: what was read may be overwritten. When an event makes
      * more than there is room for, the output moves to batches of its own (out != in).
@@ -71,13 +103,34 @@ enum mr_status mr_reconstruct_put(struct mr_reconstruct *rebuild,
 enum mr_status mr_reconstruct_step(struct mr_reconstruct *rebuild,
                                    struct mr_reconstruct_stream *stream,
                                    const struct mr_event *event);
+/* A new stream goes on where another process stood. MR_ENOMEM. */
+enum mr_status mr_reconstruct_resume(struct mr_reconstruct *rebuild,
+                                     struct mr_reconstruct_stream *stream);
 /* Depth below the innermost call that an exit of `site` may be of: one of its site, or an UNKNOWN one. Or NOT_OPEN. */
 uint32_t mr_reconstruct_find(struct mr_reconstruct_stream *stream, uint32_t site);
 /* The marked call at `at`, the innermost, is being closed. */
 void mr_reconstruct_unmark(struct mr_reconstruct_stream *stream, uint32_t at);
+/* LEFT and LANDED events. */
+enum mr_status mr_reconstruct_left(struct mr_reconstruct *rebuild,
+                                   struct mr_reconstruct_stream *stream,
+                                   const struct mr_event *event);
+enum mr_status mr_reconstruct_landed(struct mr_reconstruct *rebuild,
+                                     struct mr_reconstruct_stream *stream,
+                                     const struct mr_event *event);
+/* Closes what is open above `depth` as unwound. */
+enum mr_status mr_reconstruct_unwind(struct mr_reconstruct *rebuild,
+                                     struct mr_reconstruct_stream *stream, uint32_t depth,
+                                     uint64_t ns);
 /* After a child of the root closed: learns the root as an outer frame where it is one. */
 enum mr_status mr_reconstruct_learn(struct mr_reconstruct *rebuild,
                                     struct mr_reconstruct_stream *stream, uint64_t ns);
+
+/* Whether `count` events from a root on begin with the last trace. */
+bool mr_reconstruct_is_again(struct mr_last_trace *last, const struct mr_event *events,
+                             uint64_t count);
+/* A trace that is in order, with or without the marks of its root. */
+void mr_reconstruct_remember(struct mr_last_trace *last, const struct mr_event *events,
+                             uint64_t count);
 
 /* Whether what is open since then, with so many calls completed in it, is an outer frame by the rule. */
 static inline bool mr_reconstruct_is_long(const struct mr_reconstruct_config *config,

@@ -42,6 +42,17 @@ static enum mr_status break_trace(struct mr_reconstruct *rebuild,
     return put(rebuild, ns, MR_EVENT_TRACE_BROKEN, 0, 0);
 }
 
+/* What is attached has no end of its own in the stream. */
+static enum mr_status end_attached(struct mr_reconstruct *rebuild,
+                                   struct mr_reconstruct_stream *stream, uint64_t ns)
+{
+    if (stream->attached == 0)
+        return MR_OK;
+    stream->attached = 0;
+    stream->attach_depth = 0;
+    return put(rebuild, ns, MR_EVENT_LINK, MR_LINK_LOST, 0);
+}
+
 /* Tells an outer frame upward, once per scope and site. */
 static enum mr_status announce(struct mr_reconstruct *rebuild,
                                const struct mr_reconstruct_stream *stream, uint32_t site,
@@ -104,6 +115,8 @@ static enum mr_status close_top(struct mr_reconstruct *rebuild,
         mr_reconstruct_unmark(stream, stream->depth);
     if (stream->depth < stream->forced_depth)
         stream->forced_depth = 0;
+    if (stream->depth < stream->attach_depth && status == MR_OK)
+        status = end_attached(rebuild, stream, ns);
     if (own & MR_EVENT_OUTER) {
         stream->outer_depth = stream->depth;
         /* Its own exit came, so the depth is known. */
@@ -139,6 +152,13 @@ static enum mr_status close_above(struct mr_reconstruct *rebuild,
     return status;
 }
 
+enum mr_status mr_reconstruct_unwind(struct mr_reconstruct *rebuild,
+                                     struct mr_reconstruct_stream *stream, uint32_t depth,
+                                     uint64_t ns)
+{
+    return close_above(rebuild, stream, depth, ns, MR_EVENT_UNWOUND);
+}
+
 static bool grow(struct mr_reconstruct_stream *stream)
 {
     uint32_t capacity = stream->capacity ? 2 * stream->capacity : 64;
@@ -157,16 +177,18 @@ static enum mr_status classify(struct mr_reconstruct *rebuild,
                                uint16_t *flags)
 {
     bool is_bottom = stream->depth == stream->outer_depth;
+    bool is_attached = !is_bottom && stream->depth == stream->attach_depth;
     uint32_t start;
     uint8_t known;
 
     *flags = 0;
-    if (!is_bottom && (stream->forced_depth || !mr_outer_has_roots(&rebuild->outer)))
+    if (!is_bottom &&
+        (stream->forced_depth || (!is_attached && !mr_outer_has_roots(&rebuild->outer))))
         return MR_OK;
     known = site == MR_SITE_UNKNOWN
                 ? 0
                 : mr_outer_flags(&rebuild->outer, stream->scope, site);
-    if (known & MR_OUTER_ROOT) {
+    if (known & MR_OUTER_ROOT || is_attached) {
         *flags = MR_EVENT_ROOT;
         stream->forced_depth = stream->depth + 1;
         return MR_OK;
@@ -319,6 +341,8 @@ static enum mr_status take_loss(struct mr_reconstruct *rebuild,
 
     MR_ASSERT(event->site < rebuild->in->loss_count);
     if (status == MR_OK)
+        status = end_attached(rebuild, stream, ns); /* a detach may be among the lost */
+    if (status == MR_OK)
         status = break_trace(rebuild, stream, ns);
     if (status != MR_OK)
         return status;
@@ -358,6 +382,71 @@ static enum mr_status take_unwind(struct mr_reconstruct *rebuild,
     return close_above(rebuild, stream, (uint32_t)depth, event->ns, MR_EVENT_UNWOUND);
 }
 
+static enum mr_status take_link(struct mr_reconstruct *rebuild,
+                                struct mr_reconstruct_stream *stream,
+                                const struct mr_event *event)
+{
+    if (event->site == MR_LINK_ATTACH && stream->attached++ == 0 &&
+        stream->depth > stream->outer_depth && stream->forced_depth == 0 &&
+        stream->overflow == 0)
+        stream->attach_depth = stream->depth;
+    if (event->site == MR_LINK_DETACH && stream->attached > 0 && --stream->attached == 0)
+        stream->attach_depth = 0;
+    return mr_reconstruct_put(rebuild, event);
+}
+
+/*
+ * The innermost open call of `site` above the outer frames, or NOT_OPEN; above it may be
+ * calls whose sites a loss took, of which nobody knows what they are.
+ */
+static uint32_t find_open(struct mr_reconstruct_stream *stream, uint32_t site)
+{
+    uint32_t at = mr_reconstruct_find(stream, site);
+
+    if (at == MR_RECONSTRUCT_NOT_OPEN || at < stream->outer_depth ||
+        site_of(stream->calls[at]) != site)
+        return MR_RECONSTRUCT_NOT_OPEN;
+    return at;
+}
+
+/*
+ * No exit of `site` comes from here on. A call of it that is innermost ends here, without
+ * a time; below others nobody knows when it ends.
+ */
+static enum mr_status close_pruned(struct mr_reconstruct *rebuild,
+                                   struct mr_reconstruct_stream *stream, uint64_t ns,
+                                   uint32_t site)
+{
+    enum mr_status status = MR_OK;
+    uint32_t at = find_open(stream, site);
+
+    while (status == MR_OK && at != MR_RECONSTRUCT_NOT_OPEN && at + 1 == stream->depth &&
+           stream->overflow == 0) {
+        status = close_above(rebuild, stream, at, ns, MR_EVENT_INCOMPLETE);
+        at = find_open(stream, site);
+    }
+    if (status != MR_OK || at == MR_RECONSTRUCT_NOT_OPEN)
+        return status;
+    status = break_trace(rebuild, stream, ns);
+    return status == MR_OK ? lose_nesting(rebuild, stream, ns) : status;
+}
+
+/* A call tree that has calls of a site up to here, or from here on, has no shape. */
+static enum mr_status take_prune(struct mr_reconstruct *rebuild,
+                                 struct mr_reconstruct_stream *stream,
+                                 const struct mr_event *event)
+{
+    bool is_end = (event->flags & MR_EVENT_PRUNE_SETTLED) != 0 &&
+                  (event->flags & MR_EVENT_PRUNE_ON_AGAIN) == 0;
+
+    if (is_end)
+        return close_pruned(rebuild, stream, event->ns, event->site);
+    mr_counters_add(&rebuild->counters, MR_RECONSTRUCT_PRUNED, 1);
+    if (stream->depth == stream->outer_depth)
+        return MR_OK;
+    return put(rebuild, event->ns, MR_EVENT_TRACE_PRUNED, 0, 0);
+}
+
 static enum mr_status take_end(struct mr_reconstruct *rebuild,
                                struct mr_reconstruct_stream *stream,
                                const struct mr_event *event)
@@ -385,6 +474,14 @@ enum mr_status mr_reconstruct_step(struct mr_reconstruct *rebuild,
         return take_status(rebuild, stream, event);
     case MR_EVENT_UNWIND:
         return take_unwind(rebuild, stream, event);
+    case MR_EVENT_LINK:
+        return take_link(rebuild, stream, event);
+    case MR_EVENT_PRUNE:
+        return take_prune(rebuild, stream, event);
+    case MR_EVENT_LEFT:
+        return mr_reconstruct_left(rebuild, stream, event);
+    case MR_EVENT_LANDED:
+        return mr_reconstruct_landed(rebuild, stream, event);
     case MR_EVENT_STREAM_END:
         return take_end(rebuild, stream, event);
     default:

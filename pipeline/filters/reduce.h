@@ -11,7 +11,11 @@
  *  - An outer frame has a path of its own kind; what runs below it is taken off its self time.
  *  - A forced root inside another call tree is a call tree of its own; its time is not its encloser's self time.
  *  - Coverage of a trace: whole; folded (a run of equal children was folded, or with `set` an order or repeat was);
- *    paths (more than trace_children child entries were open at a time, or no room); incomplete.
+ *    paths (more than trace_children child entries were open at a time, no room, or past the budget of new shapes:
+ *    node_budget.h); incomplete.
+ *
+ * Of single traces, the first and the slowest of each shape are kept with their calls (reduce_exemplars.c), within
+ * exemplar_calls and exemplars_max.
  *
  * About every delta_period_ns, when the next filter has room, new nodes go out as DICT and then the gains as DELTA. When a
  * table is full this is done at once, and the tables forget everything but what open calls need (counted: nothing is
@@ -22,6 +26,7 @@
 
 #include "base/clock.h"
 #include "net/control.h"
+#include "net/exemplar.h"
 #include "pipeline/filter.h"
 #include "pipeline/sites.h"
 
@@ -37,26 +42,47 @@ struct mr_reduce_config {
     uint32_t trace_children_max; /* child entries of the open calls of one trace */
     uint32_t bins_max;           /* histogram counts (4 bytes each) per delta */
     uint32_t window_s;           /* width of a window */
+    bool has_marks;     /* tells the spool what its deltas hold (pipeline/mark.h) */
+    bool is_one_by_one; /* no templates: for tests, as nothing else comes out */
+    uint32_t
+        exemplar_calls; /* of one exemplar, at most MR_EXEMPLAR_CALLS_MAX; 0: none are kept */
+    uint32_t exemplars_max;     /* per reason, over the time of the lane */
+    size_t exemplar_open_bytes; /* for traces that are still open */
+    uint64_t new_nodes_s; /* budget of new nodes (shapes.h), at most 10^9 a second */
+    uint32_t new_nodes_at_once; /* and so many of them saved up */
+    uint64_t shape_calls_s; /* calls a second that are counted by path of their shape */
 };
 #define MR_REDUCE_DELTA_PERIOD_DEFAULT (100 * MR_MILLISECOND_NS)
 #define MR_REDUCE_DELTA_BYTES_DEFAULT (1u << 20)
 #define MR_REDUCE_PATHS_DEFAULT (1u << 18)         /* 33 MiB */
 #define MR_REDUCE_NODES_DEFAULT (1u << 18)         /* 12 MiB */
 #define MR_REDUCE_NODE_CHILDREN_DEFAULT (1u << 22) /* 32 MiB */
-#define MR_REDUCE_SHAPES_DEFAULT (1u << 16)        /* 8 MiB */
+#define MR_REDUCE_NEW_NODES_DEFAULT 50000u
+#define MR_REDUCE_NEW_NODES_AT_ONCE_DEFAULT (1u << 18)
+#define MR_REDUCE_SHAPES_DEFAULT (1u << 16) /* 8 MiB */
 #define MR_REDUCE_TRACE_CHILDREN_DEFAULT 65536u
-#define MR_REDUCE_BINS_DEFAULT (1u << 23) /* 32 MiB */
+#define MR_REDUCE_BINS_DEFAULT (1u << 24) /* 64 MiB, in a burst over many paths */
+#define MR_REDUCE_EXEMPLAR_CALLS_DEFAULT 512u
+#define MR_REDUCE_EXEMPLARS_DEFAULT 1024u
+#define MR_REDUCE_EXEMPLAR_OPEN_DEFAULT ((size_t)16 << 20)
+#define MR_REDUCE_SHAPE_CALLS_DEFAULT 200000u
 #define MR_REDUCE_CONFIG_DEFAULT                                                         \
     ((struct mr_reduce_config){.exactness = MR_EXACTNESS_FOLDED,                         \
                                .delta_period_ns = MR_REDUCE_DELTA_PERIOD_DEFAULT,        \
                                .delta_bytes_max = MR_REDUCE_DELTA_BYTES_DEFAULT,         \
                                .paths_max = MR_REDUCE_PATHS_DEFAULT,                     \
                                .nodes_max = MR_REDUCE_NODES_DEFAULT,                     \
+                               .new_nodes_s = MR_REDUCE_NEW_NODES_DEFAULT,               \
+                               .new_nodes_at_once = MR_REDUCE_NEW_NODES_AT_ONCE_DEFAULT, \
                                .shapes_max = MR_REDUCE_SHAPES_DEFAULT,                   \
                                .node_children_max = MR_REDUCE_NODE_CHILDREN_DEFAULT,     \
                                .trace_children_max = MR_REDUCE_TRACE_CHILDREN_DEFAULT,   \
                                .bins_max = MR_REDUCE_BINS_DEFAULT,                       \
-                               .window_s = 1})
+                               .window_s = 1,                                            \
+                               .exemplar_calls = MR_REDUCE_EXEMPLAR_CALLS_DEFAULT,       \
+                               .exemplars_max = MR_REDUCE_EXEMPLARS_DEFAULT,             \
+                               .exemplar_open_bytes = MR_REDUCE_EXEMPLAR_OPEN_DEFAULT,   \
+                               .shape_calls_s = MR_REDUCE_SHAPE_CALLS_DEFAULT})
 
 extern const struct mr_filter_kind mr_reduce_filter;
 

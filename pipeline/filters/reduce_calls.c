@@ -92,6 +92,7 @@ static enum mr_status open_call(struct mr_reduce *reduce, struct mr_reduce_strea
     struct mr_open_call frame = {.enter_ns = event->ns,
                                  .first_child = stream->child_count,
                                  .flags = event->flags,
+                                 .opened = reduce->place,
                                  .site = event->site};
     enum mr_status status;
 
@@ -111,10 +112,12 @@ static enum mr_status open_call(struct mr_reduce *reduce, struct mr_reduce_strea
     stream->frames[stream->depth++] = frame;
     stream->last += !(event->flags & MR_EVENT_UNKNOWN);
     if (event->flags & MR_EVENT_ROOT)
-        mr_reduce_begin_trace(stream);
+        mr_reduce_begin_trace(reduce, stream, event);
     if (event->flags & MR_EVENT_UNKNOWN || frame.path == MR_PATH_NONE)
         mr_reduce_break_traces(stream);
-    return stream->counts ? mr_reduce_counts_open(stream) : MR_OK;
+    if (event->flags & MR_EVENT_ROOT && stream->has_links)
+        status = mr_reduce_links_open(reduce, stream);
+    return stream->counts && status == MR_OK ? mr_reduce_counts_open(stream) : status;
 }
 
 /* Counts a call that was timed. */
@@ -250,7 +253,7 @@ enum mr_status mr_reduce_collect(struct mr_reduce *reduce,
     stream->child_count = stream->frames[stream->depth].first_child;
     if (node == MR_NODE_NONE ||
         stream->child_count - stream->frames[trace->frame].first_child >= limit) {
-        mr_reduce_stop_collecting(reduce, stream);
+        mr_reduce_stop_collecting(reduce, stream, MR_REDUCE_TRACES_TOO_BIG);
         return MR_OK;
     }
     return add_child(reduce, stream, node) ? MR_OK : MR_ENOMEM;
@@ -309,7 +312,8 @@ static enum mr_status close_call(struct mr_reduce *reduce,
 }
 
 /* The innermost call was a root; from now on it is an outer frame, and its tree none. */
-static enum mr_status learn(struct mr_reduce *reduce, struct mr_reduce_stream *stream)
+static enum mr_status learn(struct mr_reduce *reduce, struct mr_reduce_stream *stream,
+                            uint64_t ns)
 {
     struct mr_open_call *frame = &stream->frames[stream->depth - 1];
     enum mr_status status;
@@ -319,6 +323,9 @@ static enum mr_status learn(struct mr_reduce *reduce, struct mr_reduce_stream *s
     MR_ASSERT(stream->traces[0].frame == stream->depth - 1);
     status =
         get_path(reduce, stream, stream->depth - 1, MR_EVENT_OUTER, frame->site, &path);
+    if (status == MR_OK && stream->has_links)
+        status = mr_reduce_links_drop(reduce, stream, ns);
+    mr_reduce_exemplars_drop(reduce, &stream->traces[0]);
     mr_reduce_drop_trace(stream);
     frame->path = path;
     frame->last = MR_PATH_NONE; /* of the tree that it was the root of */
@@ -348,9 +355,12 @@ enum mr_status mr_reduce_step(struct mr_reduce *reduce, struct mr_reduce_stream 
 {
     if (event->kind == MR_EVENT_VALUE)
         return mr_reduce_counts_value(reduce, stream, event);
+    if (event->kind == MR_EVENT_WORD)
+        return mr_reduce_link(reduce, stream, event);
     mr_reduce_mark_dirty(reduce, stream);
     if (stream->counts && event->kind != MR_EVENT_TRACE_BROKEN &&
-        event->kind != MR_EVENT_LEARNED) /* these may come before the values */
+        event->kind != MR_EVENT_LEARNED &&
+        event->kind != MR_EVENT_TRACE_PRUNED) /* these may come before the values */
         mr_reduce_counts_settle(stream);
     switch (event->kind) {
     case MR_EVENT_OPEN:
@@ -362,11 +372,16 @@ enum mr_status mr_reduce_step(struct mr_reduce *reduce, struct mr_reduce_stream 
     case MR_EVENT_TRACE_BROKEN:
         mr_reduce_break_traces(stream);
         return MR_OK;
+    case MR_EVENT_TRACE_PRUNED:
+        mr_reduce_leave_shapes(reduce, stream, MR_REDUCE_TRACES_PRUNED);
+        return MR_OK;
     case MR_EVENT_LEARNED:
-        return learn(reduce, stream);
+        return learn(reduce, stream, event->ns);
     case MR_EVENT_STREAM_END:
         MR_ASSERT(stream->depth == 0);
-        return MR_OK;
+        return stream->links ? mr_reduce_links_end(reduce, stream, event->ns) : MR_OK;
+    case MR_EVENT_LINK:
+        return mr_reduce_link(reduce, stream, event);
     default:
         MR_ASSERT(false); /* reconstruct emits nothing else */
     }

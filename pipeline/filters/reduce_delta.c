@@ -19,7 +19,7 @@ static enum mr_status emit_payload(struct mr_reduce *reduce)
 }
 
 /* A payload with room for one more row. */
-static enum mr_status make_room(struct mr_reduce *reduce)
+enum mr_status mr_reduce_room(struct mr_reduce *reduce)
 {
     if (reduce->batch && reduce->batch->bytes.size >= reduce->config->delta_bytes_max) {
         enum mr_status status = emit_payload(reduce);
@@ -70,6 +70,15 @@ static uint32_t site_number(struct mr_reduce *reduce, uint32_t site)
     return entry->index;
 }
 
+enum mr_status mr_reduce_site_number(struct mr_reduce *reduce, uint32_t site,
+                                     uint32_t *number)
+{
+    if (!has_site_index(reduce, site))
+        return MR_ENOMEM;
+    *number = site_number(reduce, site);
+    return MR_OK;
+}
+
 static uint32_t scope_number(struct mr_reduce *reduce, uint32_t scope)
 {
     struct mr_scope *entry = &reduce->scopes[scope];
@@ -97,8 +106,8 @@ static void write_path(struct mr_reduce *reduce, struct mr_path *node)
 }
 
 /* Makes the path, and those above it, known in the payload. */
-static enum mr_status path_number(struct mr_reduce *reduce, uint32_t path,
-                                  uint32_t *number)
+enum mr_status mr_reduce_path_number(struct mr_reduce *reduce, uint32_t path,
+                                     uint32_t *number)
 {
     struct mr_path *nodes = reduce->paths.nodes;
 
@@ -122,11 +131,11 @@ enum mr_status mr_reduce_path_row(struct mr_reduce *reduce, uint32_t path)
     bool is_timed = node->ok + node->failed > 0;
     struct mr_path_stats stats = {
         .ok = node->ok, .failed = node->failed, .incomplete = node->incomplete};
-    enum mr_status status = make_room(reduce);
+    enum mr_status status = mr_reduce_room(reduce);
     uint32_t number;
 
     if (status == MR_OK)
-        status = path_number(reduce, path, &number);
+        status = mr_reduce_path_number(reduce, path, &number);
     if (status != MR_OK)
         return status;
     if (is_timed) {
@@ -159,11 +168,11 @@ static enum mr_status flush_counters(struct mr_reduce *reduce)
 {
     for (uint32_t i = 0; i < reduce->count_rows.count; i++) {
         const struct mr_count_row *row = &reduce->count_rows.items[i];
-        enum mr_status status = make_room(reduce);
+        enum mr_status status = mr_reduce_room(reduce);
         uint32_t path;
 
         if (status == MR_OK)
-            status = path_number(reduce, row->path, &path);
+            status = mr_reduce_path_number(reduce, row->path, &path);
         if (status != MR_OK)
             return status;
         mr_delta_path_counter(&reduce->writer, path,
@@ -208,14 +217,14 @@ static enum mr_status tell_node(struct mr_reduce *reduce, uint32_t number)
     return MR_OK;
 }
 
-static enum mr_status shape_number(struct mr_reduce *reduce, struct mr_shape *shape)
+enum mr_status mr_reduce_shape_number(struct mr_reduce *reduce, struct mr_shape *shape)
 {
     uint32_t path;
     enum mr_status status;
 
     if (shape->payload == reduce->payload)
         return MR_OK;
-    status = path_number(reduce, shape->root, &path);
+    status = mr_reduce_path_number(reduce, shape->root, &path);
     if (status == MR_OK)
         status = tell_node(reduce, shape->node);
     if (status != MR_OK)
@@ -238,10 +247,10 @@ enum mr_status mr_reduce_shape_row(struct mr_reduce *reduce, struct mr_shape *sh
                                    .first_ns = shape->first_ns,
                                    .last_ns = shape->last_ns,
                                    .time = shape->time};
-    enum mr_status status = make_room(reduce);
+    enum mr_status status = mr_reduce_room(reduce);
 
     if (status == MR_OK)
-        status = shape_number(reduce, shape);
+        status = mr_reduce_shape_number(reduce, shape);
     if (status != MR_OK)
         return status;
     mr_histogram_clear(&reduce->histogram);
@@ -257,17 +266,27 @@ enum mr_status mr_reduce_shape_row(struct mr_reduce *reduce, struct mr_shape *sh
 
 enum mr_status mr_reduce_entry_row(struct mr_reduce *reduce, struct mr_entry *entry)
 {
-    enum mr_status status = make_room(reduce);
+    enum mr_status status = mr_reduce_room(reduce);
     uint32_t number;
 
     if (status == MR_OK)
-        status = path_number(reduce, entry->path, &number);
+        status = mr_reduce_path_number(reduce, entry->path, &number);
     if (status != MR_OK)
         return status;
     mr_delta_entry_stat(&reduce->writer, number,
                         (uint64_t)entry->window * reduce->config->window_s,
                         &entry->stats);
     entry->window = 0;
+    return mr_delta_status(&reduce->writer);
+}
+
+enum mr_status mr_reduce_part_row(struct mr_reduce *reduce, const struct mr_part *part)
+{
+    enum mr_status status = mr_reduce_room(reduce);
+
+    if (status != MR_OK)
+        return status;
+    mr_delta_part(&reduce->writer, part);
     return mr_delta_status(&reduce->writer);
 }
 
@@ -318,7 +337,7 @@ static enum mr_status flush_entries(struct mr_reduce *reduce)
     return MR_OK;
 }
 
-static uint32_t source_number(struct mr_reduce *reduce, struct mr_id source)
+uint32_t mr_reduce_source_number(struct mr_reduce *reduce, struct mr_id source)
 {
     if (reduce->told_source_payload != reduce->payload ||
         !mr_id_equal(reduce->told_source, source)) {
@@ -336,7 +355,7 @@ static enum mr_status ledger_row(struct mr_reduce *reduce,
     struct mr_ledger_entry entry = {.last = stream->base_event + stream->last,
                                     .reduced = stream->reduced - stream->told_reduced,
                                     .held = held - stream->told_held};
-    enum mr_status status = make_room(reduce);
+    enum mr_status status = mr_reduce_room(reduce);
 
     if (status != MR_OK)
         return status;
@@ -349,9 +368,10 @@ static enum mr_status ledger_row(struct mr_reduce *reduce,
     mr_filter_count(reduce->filter, MR_REDUCE_SUM_HELD, (uint64_t)entry.held);
     stream->told_reduced = stream->reduced;
     stream->told_held = held;
-    mr_delta_ledger(&reduce->writer, source_number(reduce, stream->source), stream->id,
-                    &entry);
-    return mr_delta_status(&reduce->writer);
+    mr_delta_ledger(&reduce->writer, mr_reduce_source_number(reduce, stream->source),
+                    stream->id, &entry);
+    status = mr_delta_status(&reduce->writer);
+    return status == MR_OK ? mr_reduce_marks_stream(reduce, stream) : status;
 }
 
 static enum mr_status flush_ledger(struct mr_reduce *reduce)
@@ -412,13 +432,13 @@ static enum mr_status gather_open(struct mr_reduce *reduce,
 
 static enum mr_status open_row(struct mr_reduce *reduce, struct mr_entry *entry)
 {
-    enum mr_status status = make_room(reduce);
+    enum mr_status status = mr_reduce_room(reduce);
     uint32_t number, stack;
 
     if (status == MR_OK)
-        status = path_number(reduce, entry->path, &number);
+        status = mr_reduce_path_number(reduce, entry->path, &number);
     if (status == MR_OK)
-        status = path_number(reduce, entry->stack, &stack);
+        status = mr_reduce_path_number(reduce, entry->stack, &stack);
     if (status != MR_OK)
         return status;
     mr_delta_open(&reduce->writer, number, stack, &entry->open);
@@ -443,14 +463,18 @@ static enum mr_status flush_open(struct mr_reduce *reduce)
 
 enum mr_status mr_reduce_flush(struct mr_reduce *reduce)
 {
-    enum mr_status status = flush_paths(reduce);
+    enum mr_status status;
 
+    mr_templates_settle(reduce);
+    status = flush_paths(reduce);
     if (status == MR_OK)
         status = flush_counters(reduce);
     if (status == MR_OK)
         status = flush_entries(reduce);
     if (status == MR_OK)
         status = flush_shapes(reduce);
+    if (status == MR_OK)
+        status = mr_reduce_exemplars_flush(reduce);
     if (status == MR_OK)
         status = flush_ledger(reduce);
     if (status == MR_OK)

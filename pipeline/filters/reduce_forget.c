@@ -80,18 +80,8 @@ static bool forget_nodes(struct mr_reduce *reduce)
 /* All open trees go on in the paths alone. */
 static void give_shapes_up(struct mr_reduce *reduce)
 {
-    for (struct mr_reduce_stream *stream = reduce->streams; stream;
-         stream = stream->next) {
-        if (stream->trace_count == 0)
-            continue;
-        for (uint32_t i = 0; i < stream->trace_count; i++) {
-            mr_counters_add(&reduce->counters, MR_REDUCE_TRACES_TOO_BIG,
-                            !stream->traces[i].is_over && !stream->traces[i].is_broken);
-            stream->traces[i].is_over = true;
-        }
-        stream->child_count = stream->frames[stream->traces[0].frame].first_child;
-        stream->is_collecting = false;
-    }
+    for (struct mr_reduce_stream *stream = reduce->streams; stream; stream = stream->next)
+        mr_reduce_leave_shapes(reduce, stream, MR_REDUCE_TRACES_TOO_BIG);
 }
 
 enum mr_status mr_reduce_forget(struct mr_reduce *reduce)
@@ -103,6 +93,7 @@ enum mr_status mr_reduce_forget(struct mr_reduce *reduce)
         return status;
     mr_counters_add(&reduce->counters, MR_REDUCE_FORGETS, 1);
     mr_counters_add(&reduce->counters, MR_REDUCE_EARLY, 1);
+    mr_templates_clear(&reduce->templates);
     reduce->shape_count = 0;
     if (reduce->shape_slots)
         memset(reduce->shape_slots, 0,

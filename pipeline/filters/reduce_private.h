@@ -2,12 +2,17 @@
 /*
  * The parts of reduce; not for others.
  *
- *     reduce.c         the filter, its streams, the hot loop
+ *     reduce.c         the filter, its streams
+ *     reduce_run.c     the hot loop
+ *     reduce_templates.c  calls that come back exactly as they were, in bulk; reduce_templates_play.c makes them
  *     reduce_calls.c   everything the hot loop leaves: roots, outer frames, broken and failed calls, new windows
  *     reduce_trace.c   the end of a call tree: entry points, shapes
  *     reduce_delta.c   what was gained -> DICT and DELTA
  *     reduce_forget.c  full tables
  *     reduce_counters.c  counters on spans
+ *     reduce_links.c   sends, receives, hand-offs: parts
+ *     reduce_marks.c   what the spool must know with a delta; streams that go on from one
+ *     reduce_exemplars.c single traces: exemplars, statistics per path of a shape
  */
 #ifndef MR_PIPELINE_FILTERS_REDUCE_PRIVATE_H
 #define MR_PIPELINE_FILTERS_REDUCE_PRIVATE_H
@@ -16,9 +21,11 @@
 
 #include "base/table.h"
 #include "net/delta.h"
+#include "pipeline/condense.h"
 #include "pipeline/counters.h"
 #include "pipeline/dict_batch.h"
 #include "pipeline/filters/reduce.h"
+#include "pipeline/filters/reduce_templates.h"
 #include "pipeline/paths.h"
 #include "pipeline/shapes.h"
 #include "pipeline/source.h"
@@ -27,8 +34,15 @@ enum mr_reduce_counter {
     MR_REDUCE_FORGETS, /* times the tables were emptied because one was full */
     MR_REDUCE_EARLY,   /* deltas sent early for that, or for a full histogram pool */
     MR_REDUCE_NO_PATH, /* calls that found no path */
-    MR_REDUCE_TRACES_TOO_BIG, /* traces past a limit: paths only */
-    MR_REDUCE_VALUES_ALONE,   /* values of counters that belong to no call */
+    MR_REDUCE_TRACES_TOO_BIG,  /* traces past a limit: paths only */
+    MR_REDUCE_TRACES_NEW,      /* traces past the budget of new shapes: paths only */
+    MR_REDUCE_TRACES_PRUNED,   /* traces in which a site was pruned: paths only */
+    MR_REDUCE_NOT_KEPT,        /* exemplars for which there was no memory */
+    MR_REDUCE_VALUES_ALONE,    /* values of counters that belong to no call */
+    MR_REDUCE_PARTS,           /* headers of call trees that are joined elsewhere */
+    MR_REDUCE_LINKS_LOST,      /* sends and the like past a limit */
+    MR_REDUCE_LINKS_MALFORMED, /* sends and receives of ids that are zero */
+    MR_REDUCE_LINKS_UNMATCHED, /* detaches of nothing */
     MR_REDUCE_COUNTERS
 };
 
@@ -37,6 +51,7 @@ enum mr_reduce_sum {
     MR_REDUCE_SUM_REDUCED = MR_REDUCE_COUNTERS,
     MR_REDUCE_SUM_LOST,
     MR_REDUCE_SUM_HELD, /* goes up and down */
+    MR_REDUCE_SUM_BULK, /* calls that templates counted */
 };
 
 #define MR_REDUCE_TRACES_OPEN 2 /* a call tree, and that of a forced root in it */
@@ -54,15 +69,18 @@ struct mr_open_call {
     uint32_t flags; /* enum mr_event_flag of its OPEN */
     uint32_t site;
     uint32_t last, next; /* paths of the child before, and of the likely next one */
+    uint32_t opened;     /* place of its OPEN among all events taken, modulo 2^32 */
 };
 
 /* One open call tree. */
 struct mr_trace {
-    uint64_t closed;    /* the stream's count of closed calls when it began */
-    uint64_t elsewhere; /* calls since then that belong to another tree */
-    uint32_t frame;     /* of its root */
-    bool is_broken;     /* a loss hit it: no shape */
-    bool is_over;       /* past a limit: no shape */
+    uint64_t closed;              /* the stream's count of closed calls when it began */
+    uint64_t elsewhere;           /* calls since then that belong to another tree */
+    struct mr_condense *condense; /* what earlier batches had of it; NULL: nothing */
+    uint32_t first; /* event of this batch from which on it is not condensed */
+    uint32_t frame; /* of its root */
+    bool is_broken; /* a loss hit it: no shape */
+    bool is_over;   /* past a limit: no shape */
     bool is_folded;
 };
 
@@ -115,6 +133,8 @@ struct mr_reduce_stream {
     struct mr_open_call *frames;
     uint32_t depth, capacity;
     struct mr_reduce_counts *counts; /* NULL: its source has no counters */
+    struct mr_reduce_links *links;   /* NULL: no event of it ever joined call trees */
+    bool has_links;                  /* its open call trees, or the next one, are parts */
     uint64_t *children; /* child stack: the lists of the open calls, outermost first */
     uint32_t child_count, child_capacity;
     uint32_t scope;
@@ -128,10 +148,19 @@ struct mr_reduce_stream {
     uint64_t told_reduced;
     int64_t told_held;
     uint64_t lost[MR_LOSS_REASON_COUNT]; /* since the last delta */
+    uint64_t seen_ns;                    /* of an event of it, for the marks */
+    uint32_t serial;                     /* of its source */
+};
+
+/* Of the traces so far: what comes before them in an order of exemplars is to be kept. */
+struct mr_extremes {
+    uint64_t longest_ns, longest_start_ns; /* Unix; UINT64_MAX: there was none */
+    uint64_t earliest_ns;                  /* the same */
 };
 
 struct mr_shape {
-    uint32_t root, node;     /* path of the entry point; its node */
+    uint32_t root, node; /* path of the entry point; its node */
+    struct mr_extremes extremes;
     uint32_t window;         /* 0: nothing gained */
     uint32_t payload, index; /* its number in that payload */
     uint32_t zeros;
@@ -142,10 +171,13 @@ struct mr_shape {
 };
 
 struct mr_entry {
-    uint32_t path, window; /* window 0: nothing gained */
-    uint32_t last_shape;   /* index + 1 */
+    uint32_t path, window;          /* window 0: nothing gained */
+    uint32_t last_shape;            /* index + 1 */
+    struct mr_extremes extremes[2]; /* of traces without a shape: whole, incomplete */
     bool is_touched;
     struct mr_entry_stats stats;
+    uint8_t refused,
+        rest; /* traces past the budget of new shapes in a row; and such as are not looked at */
     struct mr_open_stats open; /* while a delta is written */
     uint32_t stack;            /* path of the innermost open call of the oldest */
 };
@@ -165,13 +197,65 @@ struct mr_site_index { /* of a site in a payload */
     uint32_t payload, index;
 };
 
+/* An exemplar that waits for the next delta. */
+struct mr_reduce_pending {
+    uint32_t path, shape; /* of the entry point; number + 1, 0: none */
+    bool is_incomplete;
+    struct mr_exemplar exemplar; /* without its calls */
+    struct mr_exemplar_call *calls;
+};
+/* Who has a place among the exemplars of this lane. */
+struct mr_reduce_place {
+    struct mr_id key; /* of its shape */
+    uint64_t value;   /* the larger, the better */
+};
+struct mr_reduce_rank {
+    struct mr_reduce_place *items; /* exemplars_max, or NULL */
+    uint32_t count, worst;
+};
+struct mr_shape_path_row {
+    uint32_t shape, path;
+    struct mr_shape_path_stats stats;
+};
+struct mr_reduce_exemplars {
+    struct mr_condense_budget budget;
+    struct mr_condense *spare[16];
+    uint32_t spare_count;
+    struct mr_exemplar_call *calls; /* scratch: exemplar_calls of them */
+    struct mr_reduce_rank ranks[MR_EXEMPLAR_WHYS];
+    struct mr_reduce_pending *pending;
+    uint32_t pending_count, pending_capacity;
+    struct mr_shape_path_row *rows; /* since the last delta */
+    uint32_t row_count;
+    uint32_t *slots;    /* of rows; open addressing: number + 1, 0: free */
+    uint64_t credit;    /* calls of known shapes that may be counted by path */
+    uint64_t credit_ns; /* CLOCK_MONOTONIC up to which credit was given */
+};
+
+/* reduce_marks.c */
+struct mr_reduce_marks {
+    struct mr_buffer entries; /* since the last mark that was emitted */
+    size_t last_at;           /* where the entries of last_source begin in it */
+    struct mr_id last_source; /* zero: they are not the last ones */
+    struct mr_buffer scratch;
+    uint8_t *told; /* by site: the spool knows what it is */
+    uint32_t told_capacity;
+    uint64_t emitted_ns;
+    bool is_amid; /* a frame: what was gained is more than what marks cover */
+};
+
 struct mr_reduce {
     struct mr_filter *filter;
     const struct mr_reduce_config *config;
     struct mr_counters counters;
     struct mr_paths paths;
     struct mr_nodes nodes;
+    struct mr_node_budget node_budget;
     struct mr_bin_pool bins;
+    struct mr_templates templates;
+    uint32_t taken;       /* events of earlier batches, modulo 2^32 */
+    uint32_t place;       /* of the event at hand of mr_reduce_step(), among all */
+    uint32_t nodes_known; /* nodes below this number are older than the batch */
     struct mr_shape *shapes;
     uint32_t shape_count, shape_capacity;
     uint32_t *shape_slots;
@@ -209,10 +293,13 @@ struct mr_reduce {
     struct mr_id
         told_source; /* the source whose number in this payload is told_source_index */
     uint32_t told_source_index, told_source_payload;
-    uint64_t told_ns;   /* CLOCK_MONOTONIC of the last delta */
-    uint64_t gained_ns; /* and of the last tick that found something gained */
-    bool had_open;      /* the last delta told of open traces */
+    struct mr_reduce_exemplars exemplars;
+    const struct mr_event *events; /* of the batch at hand */
+    uint64_t told_ns;              /* CLOCK_MONOTONIC of the last delta */
+    uint64_t gained_ns;            /* and of the last tick that found something gained */
+    bool had_open;                 /* the last delta told of open traces */
     struct mr_bin_index bin_index;
+    struct mr_reduce_marks marks;
 };
 
 static inline bool mr_list_push(struct mr_list *list, uint32_t item)
@@ -252,6 +339,9 @@ static MR_ALWAYS_INLINE void mr_reduce_foretell(const struct mr_paths *paths,
 /* Makes the window of `ns` the current one. */
 void mr_reduce_enter_window(struct mr_reduce *reduce, uint64_t ns);
 
+/* reduce_run.c: takes events of the batch from `at` on until one needs mr_reduce_step(); the place of that one. */
+uint32_t mr_reduce_run(struct mr_reduce *reduce, struct mr_reduce_stream *stream,
+                       const struct mr_batch *batch, uint32_t at);
 /* reduce_calls.c: any event at all. */
 enum mr_status mr_reduce_step(struct mr_reduce *reduce, struct mr_reduce_stream *stream,
                               const struct mr_event *event);
@@ -313,23 +403,40 @@ static inline void mr_reduce_add_entry(const struct mr_reduce *reduce,
 enum mr_status mr_reduce_end_trace(struct mr_reduce *reduce,
                                    struct mr_reduce_stream *stream, uint32_t path,
                                    const struct mr_event *close);
-void mr_reduce_begin_trace(struct mr_reduce_stream *stream);
-/* Takes the innermost tree off without counting it. */
+void mr_reduce_begin_trace(struct mr_reduce *reduce, struct mr_reduce_stream *stream,
+                           const struct mr_event *open);
+/* Takes the innermost tree, of which nothing is condensed, off without counting it. */
 void mr_reduce_drop_trace(struct mr_reduce_stream *stream);
 /* All open trees lost something: none will be a shape. */
 void mr_reduce_break_traces(struct mr_reduce_stream *stream);
-/* The innermost open tree passed a limit: it will be no shape. */
-void mr_reduce_stop_collecting(struct mr_reduce *reduce, struct mr_reduce_stream *stream);
+/* The innermost open tree will be no shape; counted as `why`. */
+void mr_reduce_stop_collecting(struct mr_reduce *reduce, struct mr_reduce_stream *stream,
+                               enum mr_reduce_counter why);
+/* The open trees go on in the paths alone; counted as `why`. */
+void mr_reduce_leave_shapes(struct mr_reduce *reduce, struct mr_reduce_stream *stream,
+                            enum mr_reduce_counter why);
 /* The entry point of a root's path, made when new; NULL without memory. */
 struct mr_entry *mr_reduce_entry(struct mr_reduce *reduce, uint32_t path);
-/* The node of the innermost call; MR_NODE_NONE when there is no room even after forgetting. */
+/*
+ * The node of the innermost call; MR_NODE_NONE when there is no room even after forgetting, or, its tree collecting no more,
+ * no budget.
+ */
 enum mr_status mr_reduce_node(struct mr_reduce *reduce, struct mr_reduce_stream *stream,
                               uint32_t *node);
 
 /* reduce_delta.c */
+/* A payload with room for one more row; then numbers in it. */
+enum mr_status mr_reduce_room(struct mr_reduce *reduce);
+enum mr_status mr_reduce_path_number(struct mr_reduce *reduce, uint32_t path,
+                                     uint32_t *number);
+enum mr_status mr_reduce_site_number(struct mr_reduce *reduce, uint32_t site,
+                                     uint32_t *number);
+enum mr_status mr_reduce_shape_number(struct mr_reduce *reduce, struct mr_shape *shape);
+uint32_t mr_reduce_source_number(struct mr_reduce *reduce, struct mr_id source);
 enum mr_status mr_reduce_path_row(struct mr_reduce *reduce, uint32_t path);
 enum mr_status mr_reduce_shape_row(struct mr_reduce *reduce, struct mr_shape *shape);
 enum mr_status mr_reduce_entry_row(struct mr_reduce *reduce, struct mr_entry *entry);
+enum mr_status mr_reduce_part_row(struct mr_reduce *reduce, const struct mr_part *part);
 static inline void mr_reduce_mark_dirty(struct mr_reduce *reduce,
                                         struct mr_reduce_stream *stream)
 {
@@ -359,6 +466,102 @@ enum mr_status mr_reduce_counts_value(struct mr_reduce *reduce,
 /* After the rows were written. */
 void mr_reduce_counters_clear(struct mr_reduce *reduce);
 void mr_reduce_counters_fini(struct mr_reduce *reduce);
+
+/* reduce_links.c. _link: a WORD or LINK of any stream; the others where it has links. */
+enum mr_status mr_reduce_link(struct mr_reduce *reduce, struct mr_reduce_stream *stream,
+                              const struct mr_event *event);
+/* The innermost call has just become the root of a call tree. */
+enum mr_status mr_reduce_links_open(struct mr_reduce *reduce,
+                                    struct mr_reduce_stream *stream);
+/* The innermost call tree ends; `shape`: NULL: none. */
+enum mr_status mr_reduce_links_close(struct mr_reduce *reduce,
+                                     struct mr_reduce_stream *stream,
+                                     const struct mr_shape *shape,
+                                     const struct mr_event *close, bool is_incomplete);
+/* The open call tree is none after all: its root is an outer frame. */
+enum mr_status mr_reduce_links_drop(struct mr_reduce *reduce,
+                                    struct mr_reduce_stream *stream, uint64_t ns);
+/* The stream ends. */
+enum mr_status mr_reduce_links_end(struct mr_reduce *reduce,
+                                   struct mr_reduce_stream *stream, uint64_t ns);
+void mr_reduce_links_free(struct mr_reduce_stream *stream);
+/* reduce_exemplars.c */
+/* A trace that has been counted. */
+struct mr_kept {
+    struct mr_shape *shape;       /* NULL: none */
+    struct mr_extremes *extremes; /* of the shape, or of the entry point's without one */
+    uint64_t ns, start_ns, calls; /* start: Unix */
+    uint32_t path;                /* of its entry point */
+    bool is_failed, is_incomplete;
+};
+enum mr_status mr_reduce_exemplars_open(struct mr_reduce *reduce);
+void mr_reduce_exemplars_close(struct mr_reduce *reduce);
+void mr_reduce_exemplars_tick(struct mr_reduce *reduce);
+/* The innermost tree ends with `close`, an event of the batch at hand: it is kept if it is wanted. */
+enum mr_status mr_reduce_exemplars_end(struct mr_reduce *reduce,
+                                       struct mr_reduce_stream *stream,
+                                       const struct mr_kept *kept,
+                                       const struct mr_event *close);
+/* The batch at hand ends, and trees are open. */
+void mr_reduce_exemplars_carry(struct mr_reduce *reduce, struct mr_reduce_stream *stream,
+                               uint32_t event_count);
+/* What was condensed of a tree is not needed. */
+void mr_reduce_exemplars_drop(struct mr_reduce *reduce, struct mr_trace *trace);
+enum mr_status mr_reduce_exemplars_flush(struct mr_reduce *reduce);
+/* Of no trace; where no exemplars are kept, such that none comes before them. */
+static inline struct mr_extremes mr_reduce_no_extremes(const struct mr_reduce *reduce)
+{
+    if (reduce->config->exemplar_calls == 0)
+        return (struct mr_extremes){.longest_ns = UINT64_MAX};
+    return (struct mr_extremes){.longest_start_ns = UINT64_MAX,
+                                .earliest_ns = UINT64_MAX};
+}
+static inline bool mr_reduce_is_slowest(const struct mr_extremes *extremes, uint64_t ns,
+                                        uint64_t start_ns)
+{
+    return ns > extremes->longest_ns ||
+           (ns == extremes->longest_ns && start_ns <= extremes->longest_start_ns);
+}
+static inline bool mr_reduce_is_extreme(const struct mr_extremes *extremes, uint64_t ns,
+                                        uint64_t start_ns)
+{
+    return start_ns <= extremes->earliest_ns ||
+           mr_reduce_is_slowest(extremes, ns, start_ns);
+}
+/* Whether a trace of so many calls, of a known shape, is counted by path. */
+static inline bool mr_reduce_pays(const struct mr_reduce *reduce, uint64_t calls)
+{
+    return calls <= reduce->exemplars.credit && calls <= reduce->config->exemplar_calls;
+}
+/* Whether the trace, of a known shape, which began at `enter_ns`, is kept, or counted by path: the slow path does it. */
+static inline bool mr_reduce_wants(const struct mr_reduce *reduce,
+                                   const struct mr_shape *shape,
+                                   const struct mr_ended *ended, uint64_t enter_ns)
+{
+    return mr_reduce_pays(reduce, ended->calls) ||
+           mr_reduce_is_extreme(&shape->extremes, ended->ns,
+                                enter_ns + (uint64_t)reduce->wall_shift_ns);
+}
+
+/* reduce_marks.c; nothing happens where marks are not asked for. */
+void mr_reduce_marks_init(struct mr_reduce *reduce);
+void mr_reduce_marks_fini(struct mr_reduce *reduce);
+/* A MARK of decode: takes the batch. */
+enum mr_status mr_reduce_marks_take(struct mr_reduce *reduce, struct mr_batch *batch);
+/* The stream has been told, and ended if it is no more. */
+enum mr_status mr_reduce_marks_stream(struct mr_reduce *reduce,
+                                      const struct mr_reduce_stream *stream);
+enum mr_status mr_reduce_marks_end(struct mr_reduce *reduce,
+                                   const struct mr_source *source);
+/* All that was gained has been told: tells what that covers. */
+enum mr_status mr_reduce_marks_emit(struct mr_reduce *reduce);
+/* A new stream goes on where another process stood. */
+enum mr_status mr_reduce_resume(struct mr_reduce *reduce,
+                                struct mr_reduce_stream *stream);
+static inline bool mr_reduce_may_flush(const struct mr_reduce *reduce)
+{
+    return !reduce->config->has_marks || !reduce->marks.is_amid;
+}
 
 /* reduce_forget.c: flushes, then forgets. */
 enum mr_status mr_reduce_forget(struct mr_reduce *reduce);

@@ -3,6 +3,10 @@
 #include "pipeline/filters/reduce_private.h"
 
 #define SLOTS_FIRST 1024u
+/* Traces past the budget in a row, after which an entry point rests for REST; then REFUSED_MAX - REFUSED_AGAIN are tried. */
+#define REFUSED_MAX 16u
+#define REFUSED_AGAIN 12u
+#define REST 60u
 
 static void update_collecting(struct mr_reduce_stream *stream)
 {
@@ -12,17 +16,66 @@ static void update_collecting(struct mr_reduce_stream *stream)
         stream->trace_count > 0 && !trace->is_broken && !trace->is_over;
 }
 
-void mr_reduce_begin_trace(struct mr_reduce_stream *stream)
+static struct mr_entry *known_entry(const struct mr_reduce *reduce, uint32_t path)
 {
+    uint32_t number = path == MR_PATH_NONE ? 0 : reduce->paths.nodes[path].entry;
+
+    return number ? &reduce->entries[number - 1] : NULL;
+}
+
+/*
+ * Looking for the nodes of a trace that will be refused costs more than counting it by path. So an entry point whose traces
+ * all were rests: only a few of its next ones are looked at.
+ */
+static void count_refused(const struct mr_reduce *reduce, uint32_t path)
+{
+    struct mr_entry *entry = known_entry(reduce, path);
+
+    if (!entry || ++entry->refused < REFUSED_MAX)
+        return;
+    entry->refused = REFUSED_AGAIN;
+    entry->rest = REST;
+}
+
+static void reset_refused(const struct mr_reduce *reduce, uint32_t path)
+{
+    struct mr_entry *entry = known_entry(reduce, path);
+
+    if (entry)
+        entry->refused = 0;
+}
+
+/* Whether the trace that begins on `path` is not looked at. */
+static bool is_at_rest(struct mr_reduce *reduce, uint32_t path)
+{
+    struct mr_entry *entry = known_entry(reduce, path);
+
+    if (!entry || entry->rest == 0)
+        return false;
+    entry->rest--;
+    mr_counters_add(&reduce->counters, MR_REDUCE_TRACES_NEW, 1);
+    return true;
+}
+
+void mr_reduce_begin_trace(struct mr_reduce *reduce, struct mr_reduce_stream *stream,
+                           const struct mr_event *open)
+{
+    bool is_over;
+
     MR_ASSERT(stream->trace_count < MR_REDUCE_TRACES_OPEN && stream->depth > 0);
+    is_over = is_at_rest(reduce, stream->frames[stream->depth - 1].path);
     stream->traces[stream->trace_count++] =
-        (struct mr_trace){.closed = stream->closed, .frame = stream->depth - 1};
-    stream->is_collecting = true;
+        (struct mr_trace){.closed = stream->closed,
+                          .first = (uint32_t)(open - reduce->events),
+                          .frame = stream->depth - 1,
+                          .is_over = is_over};
+    stream->is_collecting = !is_over;
 }
 
 void mr_reduce_drop_trace(struct mr_reduce_stream *stream)
 {
     MR_ASSERT(stream->trace_count > 0);
+    MR_ASSERT(!stream->traces[stream->trace_count - 1].condense);
     stream->child_count =
         stream->frames[stream->traces[--stream->trace_count].frame].first_child;
     if (stream->trace_count == 0)
@@ -41,12 +94,29 @@ void mr_reduce_break_traces(struct mr_reduce_stream *stream)
     stream->is_collecting = false;
 }
 
-void mr_reduce_stop_collecting(struct mr_reduce *reduce, struct mr_reduce_stream *stream)
+void mr_reduce_leave_shapes(struct mr_reduce *reduce, struct mr_reduce_stream *stream,
+                            enum mr_reduce_counter why)
+{
+    if (stream->trace_count == 0)
+        return;
+    for (uint32_t i = 0; i < stream->trace_count; i++) {
+        mr_counters_add(&reduce->counters, why,
+                        !stream->traces[i].is_over && !stream->traces[i].is_broken);
+        stream->traces[i].is_over = true;
+    }
+    stream->child_count = stream->frames[stream->traces[0].frame].first_child;
+    stream->is_collecting = false;
+}
+
+void mr_reduce_stop_collecting(struct mr_reduce *reduce, struct mr_reduce_stream *stream,
+                               enum mr_reduce_counter why)
 {
     struct mr_trace *trace = &stream->traces[stream->trace_count - 1];
 
     MR_ASSERT(stream->trace_count > 0 && !trace->is_over);
-    mr_counters_add(&reduce->counters, MR_REDUCE_TRACES_TOO_BIG, 1);
+    mr_counters_add(&reduce->counters, why, 1);
+    if (why == MR_REDUCE_TRACES_NEW)
+        count_refused(reduce, stream->frames[trace->frame].path);
     trace->is_over = true;
     stream->child_count = stream->frames[trace->frame].first_child;
     stream->is_collecting = false;
@@ -61,28 +131,34 @@ static uint32_t known_node(const struct mr_reduce *reduce,
     return mr_nodes_matched(&reduce->nodes, frame->like);
 }
 
+/* Interns the children of the innermost call. False when there is no room. */
+static bool intern(struct mr_reduce *reduce, struct mr_reduce_stream *stream,
+                   uint32_t *node)
+{
+    const struct mr_open_call *frame = &stream->frames[stream->depth - 1];
+
+    *node = mr_nodes_intern(&reduce->nodes, frame->site,
+                            stream->children + frame->first_child,
+                            stream->child_count - frame->first_child);
+    if (*node != MR_NODE_NONE)
+        reduce->paths.nodes[frame->path].expected = reduce->nodes.items[*node].first;
+    else if (reduce->nodes.is_refused)
+        mr_reduce_stop_collecting(reduce, stream, MR_REDUCE_TRACES_NEW);
+    return *node != MR_NODE_NONE || reduce->nodes.is_refused;
+}
+
 enum mr_status mr_reduce_node(struct mr_reduce *reduce, struct mr_reduce_stream *stream,
                               uint32_t *node)
 {
-    const struct mr_open_call *frame = &stream->frames[stream->depth - 1];
-    uint32_t count = stream->child_count - frame->first_child;
     enum mr_status status;
 
-    *node = known_node(reduce, frame);
-    if (*node != MR_NODE_NONE)
+    *node = known_node(reduce, &stream->frames[stream->depth - 1]);
+    if (*node != MR_NODE_NONE || intern(reduce, stream, node))
         return MR_OK;
-    *node = mr_nodes_intern(&reduce->nodes, frame->site,
-                            stream->children + frame->first_child, count);
-    if (*node != MR_NODE_NONE) {
-        reduce->paths.nodes[frame->path].expected = reduce->nodes.items[*node].first;
-        return MR_OK;
-    }
     status = mr_reduce_forget(reduce);
-    if (status != MR_OK || !stream->is_collecting)
-        return status;
-    *node = mr_nodes_intern(&reduce->nodes, frame->site,
-                            stream->children + frame->first_child, count);
-    return MR_OK;
+    if (status == MR_OK && stream->is_collecting)
+        (void)intern(reduce, stream, node);
+    return status;
 }
 
 static bool add_entry(struct mr_reduce *reduce, uint32_t path)
@@ -96,7 +172,9 @@ static bool add_entry(struct mr_reduce *reduce, uint32_t path)
         reduce->entries = grown;
         reduce->entry_capacity = capacity;
     }
-    reduce->entries[reduce->entry_count++] = (struct mr_entry){.path = path};
+    reduce->entries[reduce->entry_count++] = (struct mr_entry){
+        .path = path,
+        .extremes = {mr_reduce_no_extremes(reduce), mr_reduce_no_extremes(reduce)}};
     reduce->paths.nodes[path].entry = reduce->entry_count;
     return true;
 }
@@ -175,8 +253,8 @@ static enum mr_status find_shape(struct mr_reduce *reduce, uint32_t root, uint32
     if (*slot == 0) {
         if (reduce->shape_count == reduce->config->shapes_max)
             return MR_ELIMIT;
-        reduce->shapes[reduce->shape_count++] =
-            (struct mr_shape){.root = root, .node = node};
+        reduce->shapes[reduce->shape_count++] = (struct mr_shape){
+            .root = root, .node = node, .extremes = mr_reduce_no_extremes(reduce)};
         *slot = reduce->shape_count;
     }
     *shape = &reduce->shapes[*slot - 1];
@@ -220,6 +298,7 @@ static enum mr_status begin_shape(struct mr_reduce *reduce, struct mr_shape *sha
                                .node = shape->node,
                                .payload = shape->payload,
                                .index = shape->index,
+                               .extremes = shape->extremes,
                                .window = reduce->window,
                                .is_touched = shape->is_touched};
     if (!shape->is_touched &&
@@ -292,6 +371,28 @@ static bool is_incomplete(const struct mr_trace *trace, const struct mr_event *c
     return trace->is_broken || (close->flags & (MR_EVENT_INCOMPLETE | MR_EVENT_UNKNOWN));
 }
 
+static enum mr_status keep_trace(struct mr_reduce *reduce,
+                                 struct mr_reduce_stream *stream, uint32_t path,
+                                 struct mr_shape *shape, bool is_incomplete,
+                                 const struct mr_event *close)
+{
+    const struct mr_trace *trace = &stream->traces[stream->trace_count - 1];
+    struct mr_entry *entry = mr_reduce_entry(reduce, path);
+    uint64_t start_ns = stream->frames[trace->frame].enter_ns;
+    const struct mr_kept kept = {
+        .shape = shape,
+        .extremes = shape ? &shape->extremes : &entry->extremes[is_incomplete],
+        .ns = close->ns - start_ns,
+        .start_ns = start_ns + (uint64_t)reduce->wall_shift_ns,
+        .calls = stream->closed - trace->closed - trace->elsewhere,
+        .path = path,
+        .is_failed = (close->flags & (MR_EVENT_FAILED | MR_EVENT_UNWOUND)) != 0,
+        .is_incomplete = is_incomplete};
+
+    MR_ASSERT(entry); /* the trace has just been counted there */
+    return mr_reduce_exemplars_end(reduce, stream, &kept, close);
+}
+
 enum mr_status mr_reduce_end_trace(struct mr_reduce *reduce,
                                    struct mr_reduce_stream *stream, uint32_t path,
                                    const struct mr_event *close)
@@ -312,12 +413,20 @@ enum mr_status mr_reduce_end_trace(struct mr_reduce *reduce,
             status = MR_OK; /* shapes_max is 0 or filled by nothing: paths only */
         path = stream->frames[trace.frame].path; /* forgetting gives it a new number */
         if (status == MR_OK && shape) {
+            reset_refused(reduce, path);
             coverage = trace.is_folded ? MR_COVERAGE_FOLDED : MR_COVERAGE_WHOLE;
             status = count_shape(reduce, shape, ns, calls, trace.is_folded, close);
         }
     }
+    if (status == MR_OK && stream->has_links)
+        status = mr_reduce_links_close(reduce, stream, shape, close,
+                                       coverage == MR_COVERAGE_INCOMPLETE);
     if (status == MR_OK && path != MR_PATH_NONE)
         status = count_entry(reduce, path, coverage, calls, ns, shape);
+    if (status == MR_OK && path != MR_PATH_NONE)
+        status = keep_trace(reduce, stream, path, shape,
+                            coverage == MR_COVERAGE_INCOMPLETE, close);
+    mr_reduce_exemplars_drop(reduce, &stream->traces[stream->trace_count - 1]);
     mr_reduce_drop_trace(stream);
     if (stream->trace_count)
         stream->traces[stream->trace_count - 1].elsewhere += calls + trace.elsewhere;

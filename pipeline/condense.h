@@ -1,0 +1,91 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Condensing: the events of one call tree -> the calls that took longest, as many as there is room for, each with what was
+ * left out in it (net/exemplar.h). Whatever is kept has all its callers kept, as they took longer or began earlier. Which calls
+ * are kept depends on the tree alone, not on how its events were cut into batches:
+ *
+ *     longer before shorter, of equally long ones the one that was opened first; the first `limit` of that order
+ *
+ * so it works in bounded memory: twice the limit of closed calls, from which the shorter half goes when they are full, and
+ * after that only calls which are longer than the shortest of those are looked at. Of calls deeper than
+ * MR_CONDENSE_DEPTH_MAX only the number is kept.
+ *
+ *     mr_condense_init(&c, &budget, 512);
+ *     mr_condense_later(&c, events, count);          // OPEN of the root ..
+ *     mr_condense_feed(&c, events, count);           // .. its CLOSE, in any pieces; others are passed over
+ *     if (c.is_given_up) ...                         // no memory, or past the budget
+ *     count = mr_condense_finish(&c, calls);         // once the root is closed; sites are the lane's
+ *     mr_condense_reset(&c);                         // for the next tree; keeps small memory
+ *
+ * What is fed later is only copied while it is little (MR_CONDENSE_LOG_MAX): most traces turn out not to be wanted, and a
+ * copy costs a tenth.
+ *
+ * Trees of forced roots inside it (an OPEN with MR_EVENT_ROOT) are passed over: they are traces of their own. One thread.
+ */
+#ifndef MR_PIPELINE_CONDENSE_H
+#define MR_PIPELINE_CONDENSE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "net/exemplar.h"
+#include "pipeline/batch.h"
+
+#define MR_CONDENSE_DEPTH_MAX 4096u
+#define MR_CONDENSE_LOG_MAX                                                              \
+    16384u /* events: 256 KiB, a quarter of a usual second-level cache */
+
+struct mr_condense_budget { /* of all that share it */
+    size_t used, limit;     /* bytes */
+};
+
+struct mr_condense_open {
+    uint64_t start_ns, child_ns;
+    uint64_t number; /* in the order of opening: less its depth, calls closed before it */
+    uint32_t site;
+};
+
+struct mr_condense_call {
+    uint64_t start_ns, total_ns, child_ns;
+    uint64_t number;
+    uint64_t inside; /* calls below it */
+    uint32_t site, depth, flags;
+};
+
+struct mr_condense_rank { /* what decides which calls stay */
+    uint64_t total_ns, number;
+};
+
+struct mr_condense {
+    struct mr_condense_budget *budget;
+    struct mr_condense_open *open;
+    struct mr_condense_call *kept;
+    struct mr_condense_rank *ranks; /* scratch of twice the limit, once more are kept */
+    struct mr_event *log;           /* events that are still to be looked at */
+    uint32_t log_count, log_capacity;
+    uint32_t depth, open_capacity;
+    uint32_t below; /* open calls past MR_CONDENSE_DEPTH_MAX */
+    uint32_t apart; /* open calls of a tree that is not this one */
+    uint32_t kept_count, kept_capacity, limit;
+    uint64_t below_ns; /* when the first of `below` began */
+    uint64_t last_ns;  /* of the events so far: times do not go back */
+    uint64_t opened, closed;
+    uint64_t shortest_ns, shortest_number; /* of the `limit` longest so far, if is_full */
+    bool is_full, is_given_up;
+};
+
+/* Allocates nothing yet. `limit` is 1 .. MR_EXEMPLAR_CALLS_MAX; the budget is borrowed. */
+void mr_condense_init(struct mr_condense *condense, struct mr_condense_budget *budget,
+                      uint32_t limit);
+void mr_condense_fini(struct mr_condense *condense);
+void mr_condense_reset(struct mr_condense *condense);
+void mr_condense_feed(struct mr_condense *condense, const struct mr_event *events,
+                      uint32_t count);
+/* The same, but it may wait until the next mr_condense_feed(), which may be of no events. */
+void mr_condense_later(struct mr_condense *condense, const struct mr_event *events,
+                       uint32_t count);
+/* Into `calls`, which has room for `limit`; how many. The root is closed and nothing was given up. */
+uint32_t mr_condense_finish(struct mr_condense *condense, struct mr_exemplar_call *calls);
+
+#endif

@@ -1,0 +1,35 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <stdlib.h>
+
+#include "pipeline/filters/reconstruct_private.h"
+#include "pipeline/resume.h"
+
+/* What is attached is not told: until the next mr_attach(), calls right below are no roots of their own. */
+enum mr_status mr_reconstruct_resume(struct mr_reconstruct *rebuild,
+                                     struct mr_reconstruct_stream *stream)
+{
+    const struct mr_resume_stream *from = stream->stream->resume;
+
+    stream->calls = calloc((size_t)from->depth + 64, sizeof(*stream->calls));
+    if (!stream->calls)
+        return MR_ENOMEM;
+    stream->capacity = from->depth + 64;
+    stream->depth = from->depth;
+    stream->outer_depth = from->outer_depth;
+    for (uint32_t i = 0; i < from->depth; i++) {
+        const struct mr_resume_call *call = &from->calls[i];
+
+        stream->calls[i] = MR_CALL(call->site, call->flags);
+        stream->is_unsynced |= (call->flags & MR_EVENT_UNKNOWN) != 0;
+        /* Learned, most likely; frames at the bottom are so for their place. */
+        if (i > 0 && call->flags & MR_EVENT_OUTER && call->site != MR_SITE_UNKNOWN)
+            (void)mr_outer_set(&rebuild->outer, stream->scope, call->site,
+                               MR_OUTER_FRAME | MR_OUTER_LEARNED | MR_OUTER_ANNOUNCED);
+        if (i > from->outer_depth && call->flags & MR_EVENT_ROOT)
+            stream->forced_depth = i + 1;
+    }
+    if (from->depth > from->outer_depth)
+        stream->root_ns = from->calls[from->outer_depth].enter_ns;
+    stream->unsynced_ns = from->last_ns;
+    return MR_OK;
+}

@@ -1,0 +1,459 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "pipeline/filters/reduce_templates.h"
+
+#include <assert.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "base/assert.h"
+#include "pipeline/filters/reduce_private.h"
+
+#define ITEMS_MAX (1u << 16)
+#define CALLS_MAX (1u << 18) /* 12 MiB, and 4 of words */
+#define PATHS_MAX (1u << 20)
+#define MISSES_MAX 32u /* in a row, before another template may take the place of one */
+/* What a try that fails costs, in calls taken in bulk; where scores end; where they begin again after a rest; its length. */
+#define SCORE_MISS 4
+#define SCORE_MOST 64
+#define SCORE_AGAIN (8 * SCORE_MISS - SCORE_MOST)
+#define REST UINT8_MAX
+#define NO_BIN UINT32_MAX
+#define TOTAL_LIMIT (UINT64_C(1) << 28)
+
+static_assert(sizeof(struct mr_event) == 16 && offsetof(struct mr_event, site) == 8,
+              "word_of() reads all but the time");
+static_assert(MR_TEMPLATE_EVENTS_MAX <= UINT8_MAX + 1, "places are 8 bits");
+
+/* The least total below 2^28 that is in bin `bin` or a later one. */
+static uint32_t low_of(uint32_t bin)
+{
+    uint64_t low = 0;
+
+    for (uint64_t step = TOTAL_LIMIT / 2; step; step /= 2)
+        if (mr_histogram_index5(low + step) + 1 < (int32_t)bin)
+            low += step;
+    return (uint32_t)low + 1;
+}
+
+enum mr_status mr_templates_init(struct mr_templates *templates, uint32_t path_limit)
+{
+    *templates = (struct mr_templates){
+        .items = malloc(ITEMS_MAX * sizeof(*templates->items)),
+        .words = malloc((size_t)2 * CALLS_MAX * sizeof(*templates->words)),
+        .calls = malloc(CALLS_MAX * sizeof(*templates->calls)),
+        .listed = malloc(ITEMS_MAX * sizeof(*templates->listed)),
+        .path_limit = path_limit < PATHS_MAX ? path_limit : PATHS_MAX};
+    templates->paths = calloc(templates->path_limit + 1u, sizeof(*templates->paths));
+    if (!templates->items || !templates->words || !templates->calls ||
+        !templates->listed || !templates->paths) {
+        mr_templates_fini(templates);
+        return MR_ENOMEM;
+    }
+    templates->count = 1; /* 0 is none */
+    templates->epoch = 1;
+    for (uint32_t i = 0; i <= MR_TEMPLATE_BINS; i++)
+        templates->lows[i] = low_of(i);
+    return MR_OK;
+}
+
+void mr_templates_fini(struct mr_templates *templates)
+{
+    free(templates->items);
+    free(templates->words);
+    free(templates->calls);
+    free(templates->listed);
+    free(templates->paths);
+    *templates = (struct mr_templates){0};
+}
+
+void mr_templates_clear(struct mr_templates *templates)
+{
+    MR_ASSERT(templates->listed_count == 0);
+    if (templates->count == 1)
+        return;
+    memset(templates->paths, 0, templates->path_limit * sizeof(*templates->paths));
+    templates->count = 1;
+    templates->word_count = 0;
+    templates->call_count = 0;
+}
+
+/* Whole pages of it; they read as zero, if ever again. */
+static void give_back(void *memory, size_t size)
+{
+    uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE);
+    uintptr_t from = ((uintptr_t)memory + page - 1) & ~(page - 1);
+    uintptr_t to = ((uintptr_t)memory + size) & ~(page - 1);
+
+    if (from < to)
+        (void)madvise((uint8_t *)memory + (from - (uintptr_t)memory), to - from,
+                      MADV_DONTNEED);
+}
+
+void mr_templates_release(struct mr_templates *templates)
+{
+    if (templates->count == 1 || templates->listed_count > 0)
+        return;
+    mr_templates_clear(templates);
+    give_back(templates->items, ITEMS_MAX * sizeof(*templates->items));
+    give_back(templates->words, (size_t)2 * CALLS_MAX * sizeof(*templates->words));
+    give_back(templates->calls, CALLS_MAX * sizeof(*templates->calls));
+    give_back(templates->listed, ITEMS_MAX * sizeof(*templates->listed));
+    give_back(templates->paths, templates->path_limit * sizeof(*templates->paths));
+}
+
+static MR_ALWAYS_INLINE uint64_t word_of(const struct mr_event *event)
+{
+    uint64_t word;
+
+    memcpy(&word, (const uint8_t *)event + offsetof(struct mr_event, site), sizeof(word));
+    return word;
+}
+
+/* `count` is even. */
+static MR_ALWAYS_INLINE bool is_like(const uint64_t *words, const struct mr_event *events,
+                                     uint32_t count)
+{
+    for (uint32_t i = 0; i < count; i += 2)
+        if ((word_of(&events[i]) ^ words[i]) | (word_of(&events[i + 1]) ^ words[i + 1]))
+            return false;
+    return true;
+}
+
+/* What the totals of a call that wait come to; below 2^31. */
+struct gain {
+    uint32_t total_sum, self_sum;
+    uint32_t is_new; /* some time is beyond what its path has known */
+    uint32_t has_zero;
+};
+
+/* What a path has known of its times, as far as they are below 2^31. */
+struct range {
+    int32_t low, high; /* low > high: none */
+};
+
+static MR_ALWAYS_INLINE struct range range_of(struct mr_known known)
+{
+    uint64_t end = (uint64_t)known.low + known.width;
+
+    if (known.low > INT32_MAX || known.width == 0)
+        return (struct range){INT32_MAX, 0};
+    return (struct range){(int32_t)known.low,
+                          end <= INT32_MAX ? (int32_t)end - 1 : INT32_MAX};
+}
+
+/* The time that the calls below each have taken, one for each that waits. */
+typedef int32_t below[MR_TEMPLATE_WAITING];
+
+/* `count` is a constant where it matters, so that compilers make vectors of it. */
+static MR_ALWAYS_INLINE struct gain gain_of(const struct mr_path *path,
+                                            const int32_t *totals, const int32_t *child,
+                                            int32_t *parent, uint32_t count)
+{
+    const struct range total = range_of(path->total), self = range_of(path->self);
+    uint32_t total_sum = 0, self_sum = 0, is_new = 0, has_zero = 0;
+
+    for (uint32_t i = 0; i < count; i++) {
+        int32_t own = totals[i] - child[i];
+
+        total_sum += (uint32_t)totals[i];
+        self_sum += (uint32_t)own;
+        is_new |= (uint32_t)(totals[i] < total.low) | (uint32_t)(totals[i] > total.high) |
+                  (uint32_t)(own < self.low) | (uint32_t)(own > self.high);
+        has_zero |= (uint32_t)(totals[i] == 0);
+    }
+    for (uint32_t i = 0; i < count; i++)
+        parent[i] += totals[i];
+    return (struct gain){total_sum, self_sum, is_new, has_zero};
+}
+
+/* The bins of what waits, as places in the pool; NO_BIN for 0. They are asked for. */
+typedef uint32_t bins_of_call[MR_TEMPLATE_WAITING];
+
+static MR_ALWAYS_INLINE void find_bins(const struct mr_reduce *reduce,
+                                       const struct mr_path *path, const int32_t *totals,
+                                       uint32_t count, uint32_t has_zero, uint32_t *bins)
+{
+    uint32_t offset = path->bins.offset - path->bins.first;
+
+    for (uint32_t i = 0; i < count; i++) {
+        uint32_t total = (uint32_t)totals[i];
+
+        bins[i] = offset + mr_reduce_bin(reduce, total + (total == 0));
+    }
+    if (MR_LIKELY(!has_zero))
+        MR_PREFETCH_WRITE(reduce->bins.counts + bins[0]);
+    for (uint32_t i = 0; has_zero && i < count; i++)
+        bins[i] = totals[i] ? bins[i] : NO_BIN;
+}
+
+/*
+ * One of each call after the other: two in a row of the same call would often meet in the same bin, and wait for each other in
+ * the store buffer.
+ */
+static void count_bins(struct mr_reduce *reduce, const struct mr_template_call *calls,
+                       uint32_t call_count, bins_of_call *bins, uint32_t waiting)
+{
+    uint32_t *counts = reduce->bins.counts;
+
+    for (uint32_t place = 0; place < waiting; place++)
+        for (uint32_t i = 0; i < call_count; i++) {
+            if (MR_UNLIKELY(bins[i][place] == NO_BIN))
+                reduce->paths.nodes[calls[i].path].zeros++;
+            else
+                counts[bins[i][place]]++;
+        }
+}
+
+static MR_ALWAYS_INLINE void count_gain(struct mr_path *path, const struct gain *gain,
+                                        const int32_t *totals, const int32_t *child,
+                                        uint32_t count)
+{
+    path->ok += count;
+    path->total_sum += gain->total_sum;
+    path->self_sum += gain->self_sum;
+    if (MR_UNLIKELY(gain->is_new))
+        for (uint32_t i = 0; i < count; i++)
+            mr_path_widen(path, (uint32_t)totals[i], (uint32_t)(totals[i] - child[i]));
+}
+
+static MR_ALWAYS_INLINE void settle_call(struct mr_reduce *reduce,
+                                         const struct mr_template_call *call,
+                                         const int32_t *child, int32_t *parent,
+                                         uint32_t count, uint32_t *bins)
+{
+    struct mr_path *path = &reduce->paths.nodes[call->path];
+    struct gain gain = gain_of(path, call->totals, child, parent, count);
+
+    MR_DEBUG_ASSERT(path->window == reduce->window);
+    find_bins(reduce, path, call->totals, count, gain.has_zero, bins);
+    count_gain(path, &gain, call->totals, child, count);
+}
+
+static void settle(struct mr_reduce *reduce, struct mr_template *template)
+{
+    const struct mr_template_call *calls = reduce->templates.calls + template->first_call;
+    const uint32_t count = template->waiting, call_count = template->calls;
+    bins_of_call bins[MR_TEMPLATE_CALLS_MAX];
+    below child[MR_TEMPLATE_CALLS_MAX + 1];
+
+    MR_ASSERT(count > 0 && count <= MR_TEMPLATE_WAITING);
+    memset(child, 0, (call_count + 1) * sizeof(*child));
+    for (uint32_t i = 0; i < call_count; i++) {
+        const struct mr_template_call *call = &calls[i];
+
+        if (count == MR_TEMPLATE_WAITING)
+            settle_call(reduce, call, child[i], child[call->parent], MR_TEMPLATE_WAITING,
+                        bins[i]);
+        else
+            settle_call(reduce, call, child[i], child[call->parent], count, bins[i]);
+    }
+    count_bins(reduce, calls, call_count, bins, count);
+    template->waiting = 0;
+    mr_filter_count(reduce->filter, MR_REDUCE_SUM_BULK, (uint64_t)count * call_count);
+}
+
+void mr_templates_settle(struct mr_reduce *reduce)
+{
+    struct mr_templates *templates = &reduce->templates;
+
+    for (uint32_t i = 0; i < templates->listed_count; i++) {
+        struct mr_template *template = &templates->items[templates->listed[i]];
+
+        template->is_listed = false;
+        if (template->waiting)
+            settle(reduce, template);
+    }
+    templates->listed_count = 0;
+    templates->epoch++;
+}
+
+/* Makes sure of the paths and bins of a template; false when a path has to begin the window. */
+static bool arm(const struct mr_reduce *reduce, struct mr_template *template)
+{
+    const struct mr_templates *templates = &reduce->templates;
+    struct mr_template_call *calls = templates->calls + template->first_call;
+
+    for (uint32_t i = 0; i < template->calls; i++) {
+        const struct mr_path *path = &reduce->paths.nodes[calls[i].path];
+        uint32_t first = path->bins.first, end = first + path->bins.count;
+
+        if (path->window != reduce->window)
+            return false;
+        first = first < MR_TEMPLATE_BINS ? first : MR_TEMPLATE_BINS;
+        end = end < MR_TEMPLATE_BINS ? end : MR_TEMPLATE_BINS;
+        calls[i].low = templates->lows[first];
+        calls[i].width = templates->lows[end] - calls[i].low;
+    }
+    template->epoch = templates->epoch;
+    return true;
+}
+
+/* Puts the totals beside those that wait. False when one may not. */
+static MR_ALWAYS_INLINE bool keep_times(struct mr_template_call *calls, uint32_t count,
+                                        const struct mr_event *events, uint32_t place)
+{
+    uint64_t bad = 0;
+
+    for (uint32_t i = 0; i < count; i++) {
+        struct mr_template_call *call = &calls[i];
+        uint64_t total = events[call->exit].ns - events[call->enter].ns;
+
+        bad |= (total - call->low >= call->width) & (total != 0);
+        call->totals[place] = (int32_t)(uint32_t)total;
+    }
+    return bad == 0;
+}
+
+bool mr_templates_keep(struct mr_reduce *reduce, struct mr_template *template,
+                       const struct mr_event *events)
+{
+    struct mr_templates *templates = &reduce->templates;
+    struct mr_template_call *calls = templates->calls + template->first_call;
+
+    if (!mr_reduce_in_window(reduce, events[calls[0].exit].ns) ||
+        !mr_reduce_in_window(reduce, events[2 * template->calls - 1].ns) ||
+        (template->epoch != templates->epoch && !arm(reduce, template)))
+        return false;
+    if (MR_UNLIKELY(!keep_times(calls, template->calls, events, template->waiting))) {
+        template->epoch = templates->epoch - 1; /* the slow path makes room for it */
+        return false;
+    }
+    if (!template->is_listed) {
+        template->is_listed = true;
+        templates->listed[templates->listed_count++] =
+            (uint32_t)(template - templates->items);
+    }
+    if (++template->waiting == MR_TEMPLATE_WAITING)
+        settle(reduce, template);
+    return true;
+}
+
+static void score_hit(struct mr_template_path *known, uint32_t calls)
+{
+    int score = known->score + (int)calls;
+
+    known->misses = 0;
+    known->score = (int8_t)(score < SCORE_MOST ? score : SCORE_MOST);
+}
+
+static void score_miss(struct mr_template_path *known)
+{
+    if (known->misses < UINT8_MAX)
+        known->misses++;
+    known->score = (int8_t)(known->score - SCORE_MISS);
+    if (known->score > -SCORE_MOST)
+        return;
+    known->score = SCORE_AGAIN;
+    known->rest = REST;
+}
+
+struct mr_template *mr_templates_find(struct mr_reduce *reduce, uint32_t path,
+                                      const struct mr_event *events, uint32_t count)
+{
+    struct mr_templates *templates = &reduce->templates;
+    struct mr_template_path *known = &templates->paths[path];
+    uint32_t number = known->first, *link = &known->first;
+
+    for (; number; link = &templates->items[number].next, number = *link) {
+        struct mr_template *template = &templates->items[number];
+        const uint64_t *words = templates->words + template->first_word;
+        uint32_t size = 2 * template->calls;
+
+        if (size > count || word_of(&events[size - 1]) != words[size - 1] ||
+            !is_like(words, events, size))
+            continue;
+        score_hit(known, template->calls);
+        if (number != known->first) { /* to the front */
+            *link = template->next;
+            template->next = known->first;
+            known->first = number;
+        }
+        return template;
+    }
+    score_miss(known);
+    return NULL;
+}
+
+/* The last of the path's templates is given up; its place in the pools is lost until they are cleared. */
+static void drop_last(struct mr_templates *templates, struct mr_template_path *known)
+{
+    uint32_t *link = &known->first;
+
+    while (templates->items[*link].next)
+        link = &templates->items[*link].next;
+    *link = MR_TEMPLATE_NONE; /* what waits in it is listed */
+    known->count--;
+}
+
+static void add(struct mr_templates *templates, uint32_t path,
+                const struct mr_template *template, const struct mr_template_call *calls,
+                const struct mr_event *events)
+{
+    struct mr_template_path *known = &templates->paths[path];
+    struct mr_template *added = &templates->items[templates->count];
+
+    *added = *template;
+    added->next = known->first;
+    added->first_word = templates->word_count;
+    added->first_call = templates->call_count;
+    for (uint32_t i = 0; i < 2 * template->calls; i++)
+        templates->words[templates->word_count++] = word_of(&events[i]);
+    memcpy(templates->calls + templates->call_count, calls,
+           template->calls * sizeof(*calls));
+    templates->call_count += template->calls;
+    known->first = templates->count++;
+    known->misses = 0;
+    known->count++;
+}
+
+static bool has(const struct mr_templates *templates, uint32_t path,
+                const struct mr_event *events, uint32_t count)
+{
+    uint32_t number = templates->paths[path].first;
+
+    while (number && (2 * templates->items[number].calls != count ||
+                      !is_like(templates->words + templates->items[number].first_word,
+                               events, count)))
+        number = templates->items[number].next;
+    return number != MR_TEMPLATE_NONE;
+}
+
+/* Of a root: the shape that it was just counted in. */
+static uint32_t shape_of(const struct mr_reduce *reduce, uint32_t path, uint32_t node)
+{
+    uint32_t entry = reduce->paths.nodes[path].entry;
+    uint32_t shape = entry ? reduce->entries[entry - 1].last_shape : 0;
+
+    return shape && reduce->shapes[shape - 1].node == node ? shape : 0;
+}
+
+void mr_templates_learn(struct mr_reduce *reduce, uint32_t path,
+                        const struct mr_event *events, uint32_t count,
+                        uint32_t nodes_known)
+{
+    struct mr_templates *templates = &reduce->templates;
+    struct mr_template_call calls[MR_TEMPLATE_CALLS_MAX];
+    struct mr_template_path *known;
+    struct mr_template template;
+
+    MR_ASSERT(path != MR_PATH_NONE && count <= MR_TEMPLATE_EVENTS_MAX);
+    if (path >= templates->path_limit)
+        return;
+    known = &templates->paths[path];
+    if ((known->count == MR_TEMPLATES_PER_PATH && known->misses < MISSES_MAX) ||
+        has(templates, path, events, count) ||
+        !mr_template_play(reduce, path, events, count, &template, calls) ||
+        template.node >= nodes_known)
+        return;
+    if (reduce->paths.nodes[path].flags & MR_PATH_ROOT)
+        template.shape = shape_of(reduce, path, template.node);
+    if (templates->count == ITEMS_MAX ||
+        templates->call_count + template.calls > CALLS_MAX) {
+        mr_templates_settle(reduce);
+        mr_templates_clear(templates);
+    } else if (known->count == MR_TEMPLATES_PER_PATH) {
+        drop_last(templates, known);
+    }
+    add(templates, path, &template, calls, events);
+}

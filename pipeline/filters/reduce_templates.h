@@ -1,0 +1,138 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Templates: calls that come back exactly as they were are checked and counted in bulk. Not for others than reduce.
+ *
+ * A template is what a call and all below it once were: the words of its events without their times, the paths that its calls
+ * are on, its node; of a root also its shape. When a call opens on a path that has templates, the batch is compared ahead with
+ * them; where one fits, nothing is kept of its calls but how long they took. Eight of them are then counted at once.
+ *
+ *     events    O0 O1 C1 O2 C2 C0          of a call
+ *     words     O0 O1 C1 O2 C2 C0          site, kind and flags, as in struct mr_event
+ *     calls     1 2 0                      in the order of their ends: path, places of both events, who called it,
+ *                                          the totals that wait to be counted, and which totals may wait
+ *
+ * It is a cache: what comes out is what the calls one by one would have given, to the byte. A call waits only where counting it
+ * cannot fail: its path is in the current window, and its histogram has the bin; `epoch` tells whether that was made sure since
+ * the last delta or change of window. All that wait are counted (mr_templates_settle) before a delta, another window, and
+ * when paths and nodes are forgotten, the templates with them.
+ *
+ * A template is made of a call that has just been counted one by one, lies whole in a batch, and whose node is older than it.
+ * Memory is bounded; when it is used up all templates are dropped and learned again.
+ *
+ * A template that does not fit costs as much as counting some calls, so each path has a score: calls taken in bulk against
+ * tries that failed. Where it gets too low, the path rests: its calls are counted one by one for a while. One thread.
+ */
+#ifndef MR_PIPELINE_FILTERS_REDUCE_TEMPLATES_H
+#define MR_PIPELINE_FILTERS_REDUCE_TEMPLATES_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/compiler.h"
+#include "base/status.h"
+#include "pipeline/batch.h"
+
+#define MR_TEMPLATE_NONE 0u
+#define MR_TEMPLATE_CALLS_MIN 2u
+#define MR_TEMPLATE_CALLS_MAX 128u
+#define MR_TEMPLATE_EVENTS_MAX (2 * MR_TEMPLATE_CALLS_MAX)
+#define MR_TEMPLATES_PER_PATH 4u
+#define MR_TEMPLATE_WAITING 8u /* totals of a call that are counted at once */
+/* Bins whose totals are below 2^28 ns: only such wait, so that all that wait of a call sum up to 32 bits. */
+#define MR_TEMPLATE_BINS 896u
+
+struct mr_template_call {
+    uint32_t path;
+    uint8_t enter, exit; /* places of its events */
+    uint8_t parent;      /* place of its caller among the calls; of the last: `calls` */
+    uint32_t low, width; /* totals low .. low + width - 1 have a bin; and 0 needs none */
+    int32_t totals[MR_TEMPLATE_WAITING];
+};
+
+struct mr_template {
+    uint32_t next; /* of the same path */
+    uint32_t calls;
+    uint32_t first_word, first_call; /* in the pools */
+    uint32_t node;
+    uint32_t shape; /* of a root: its place in reduce's table + 1 */
+    uint32_t
+        peak; /* how far its lists reach on the child stack, before the last one ends */
+    uint32_t epoch; /* in which its calls may wait */
+    uint32_t waiting;
+    bool is_folded;
+    bool is_listed; /* among those that may have calls that wait */
+};
+
+/* What is known of a path. */
+struct mr_template_path {
+    uint32_t first; /* template, the last that fitted */
+    uint8_t misses; /* in a row, at most 255 */
+    uint8_t count;
+    int8_t score;
+    uint8_t rest; /* calls that are not looked at */
+};
+
+struct mr_templates {
+    struct mr_template *items;
+    uint64_t *words;
+    struct mr_template_call *calls;
+    uint32_t count, word_count, call_count;
+    uint32_t *listed;
+    uint32_t listed_count;
+    struct mr_template_path *paths; /* by number, those below path_limit */
+    uint32_t path_limit;
+    uint32_t epoch;
+    uint32_t lows[MR_TEMPLATE_BINS + 1]; /* the least total of each bin */
+};
+
+struct mr_reduce;
+
+/* MR_ENOMEM. Pages that are not used are not taken. `path_limit` 0: there will be none. */
+enum mr_status mr_templates_init(struct mr_templates *templates, uint32_t path_limit);
+void mr_templates_fini(struct mr_templates *templates);
+/* Forgets them all; none has calls that wait. */
+void mr_templates_clear(struct mr_templates *templates);
+/* The same, and gives their pages back to the system: between bursts. Nothing happens while calls wait. */
+void mr_templates_release(struct mr_templates *templates);
+
+/* Whether a call that opens on `path` is to be looked for: once for each. */
+static MR_ALWAYS_INLINE bool mr_templates_try(const struct mr_templates *templates,
+                                              uint32_t path)
+{
+    struct mr_template_path *known;
+
+    if (path >= templates->path_limit || !templates->paths[path].first)
+        return false;
+    known = &templates->paths[path];
+    if (MR_LIKELY(known->rest == 0))
+        return true;
+    known->rest--;
+    return false;
+}
+
+static MR_ALWAYS_INLINE uint32_t mr_templates_misses(const struct mr_templates *templates,
+                                                     uint32_t path)
+{
+    return path < templates->path_limit ? templates->paths[path].misses : 0;
+}
+
+/* The template of `path` that `count` events from `events` on begin with; NULL. */
+struct mr_template *mr_templates_find(struct mr_reduce *reduce, uint32_t path,
+                                      const struct mr_event *events, uint32_t count);
+/* Its calls, at these events, wait to be counted. False, with nothing changed, where one must take the slow path. */
+bool mr_templates_keep(struct mr_reduce *reduce, struct mr_template *template,
+                       const struct mr_event *events);
+/* Counts all calls that wait, in the current window. */
+void mr_templates_settle(struct mr_reduce *reduce);
+
+/* Makes a template of a call on `path` that was counted: `count` events, whose node is below `nodes_known`. */
+void mr_templates_learn(struct mr_reduce *reduce, uint32_t path,
+                        const struct mr_event *events, uint32_t count,
+                        uint32_t nodes_known);
+
+/* reduce_templates_play.c: plays the events of one counted call again. False when they are anything else. */
+bool mr_template_play(struct mr_reduce *reduce, uint32_t path,
+                      const struct mr_event *events, uint32_t count,
+                      struct mr_template *template, struct mr_template_call *calls);
+
+#endif

@@ -1,0 +1,316 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * stream:  base_event, last, reduced, lost_sum, closed, last_ns u64; trace_count u32, that many u64; depth u32, that many
+ *          {enter_ns, child_ns u64, site 16 bytes, flags u16}
+ * site:    0, path, build-id, offset u64 (a function) or 1, app, name, file, line u32, flags u8 (a span); strings: size u32, bytes
+ */
+#include "pipeline/resume.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "net/bytes.h"
+#include "net/ids.h"
+#include "pipeline/batch.h"
+
+#define CALL_SIZE 34u
+#define STREAM_SIZE 56u
+#define SITES_MAX (1u << 20)
+#define SITE_BYTES_MAX (64u << 10)
+#define KIND_FUNCTION 0u
+#define KIND_SPAN 1u
+
+struct mr_resume *mr_resume_new(const struct mr_resume_sites *sites)
+{
+    struct mr_resume *resume = calloc(1, sizeof(*resume));
+
+    if (resume)
+        resume->sites = sites;
+    return resume;
+}
+
+void mr_resume_free(struct mr_resume *resume)
+{
+    if (!resume)
+        return;
+    for (uint32_t i = 0; i < resume->stream_count; i++)
+        free(resume->streams[i].calls);
+    free(resume->streams);
+    free(resume);
+}
+
+enum mr_status mr_resume_put_source(struct mr_buffer *buffer,
+                                    const struct mr_resume_source *source)
+{
+    return mr_buffer_append(buffer, source, sizeof(*source));
+}
+
+enum mr_status mr_resume_set_source(struct mr_resume *resume, struct mr_span bytes)
+{
+    if (bytes.size != sizeof(resume->source))
+        return MR_EFORMAT;
+    memcpy(&resume->source, bytes.data, bytes.size);
+    return MR_OK;
+}
+
+enum mr_status mr_resume_put_stream(struct mr_buffer *buffer,
+                                    const struct mr_resume_stream *stream)
+{
+    size_t size = STREAM_SIZE + sizeof(uint64_t) * stream->trace_count +
+                  (size_t)CALL_SIZE * stream->depth;
+    uint8_t *at;
+    enum mr_status status = mr_buffer_reserve(buffer, size, &at);
+
+    if (status != MR_OK)
+        return status;
+    at = mr_put_u64(at, stream->base_event);
+    at = mr_put_u64(at, stream->last);
+    at = mr_put_u64(at, stream->reduced);
+    at = mr_put_u64(at, stream->lost_sum);
+    at = mr_put_u64(at, stream->closed);
+    at = mr_put_u64(at, stream->last_ns);
+    at = mr_put_u32(at, stream->trace_count);
+    for (uint32_t i = 0; i < stream->trace_count; i++)
+        at = mr_put_u64(at, stream->trace_calls[i]);
+    at = mr_put_u32(at, stream->depth);
+    for (uint32_t i = 0; i < stream->depth; i++) {
+        const struct mr_resume_call *call = &stream->calls[i];
+
+        at = mr_put_u64(at, call->enter_ns);
+        at = mr_put_u64(at, call->child_ns);
+        mr_id_put(call->site_id, at);
+        at = mr_put_u16(at + 16, call->flags);
+    }
+    mr_buffer_commit(buffer, size);
+    return MR_OK;
+}
+
+static bool is_time(uint64_t ns)
+{
+    return ns >= MR_SECOND_NS && ns / MR_SECOND_NS < UINT32_MAX;
+}
+
+/* What reconstruct makes: outer frames, then a root and what it calls, roots being as many as there are traces. */
+static bool is_sound(struct mr_resume_stream *stream)
+{
+    uint32_t roots = 0;
+    uint64_t before_ns = MR_SECOND_NS;
+
+    for (uint32_t i = 0; i < stream->depth; i++) {
+        const struct mr_resume_call *call = &stream->calls[i];
+        bool is_outer = call->flags & MR_EVENT_OUTER;
+        bool is_root = call->flags & MR_EVENT_ROOT;
+
+        if (call->flags & ~(MR_EVENT_OUTER | MR_EVENT_ROOT | MR_EVENT_UNKNOWN) ||
+            (is_outer && (is_root || stream->outer_depth != i)) ||
+            (!is_outer && roots == 0 && !is_root) || call->enter_ns < before_ns)
+            return false;
+        stream->outer_depth += is_outer;
+        roots += is_root;
+        before_ns = call->enter_ns;
+    }
+    return roots == stream->trace_count && is_time(stream->last_ns) &&
+           before_ns <= stream->last_ns && stream->reduced <= stream->last &&
+           stream->lost_sum <= stream->last - stream->reduced;
+}
+
+static bool take_calls(struct mr_resume_stream *stream, struct mr_span bytes)
+{
+    for (uint32_t i = 0; i < stream->depth; i++) {
+        struct mr_resume_call *call = &stream->calls[i];
+        struct mr_span id;
+
+        if (!mr_span_take_u64(&bytes, &call->enter_ns) ||
+            !mr_span_take_u64(&bytes, &call->child_ns) ||
+            !mr_span_take(&bytes, 16, &id) || !mr_span_take_u16(&bytes, &call->flags))
+            return false;
+        call->site_id = mr_id_get(id.data);
+    }
+    return bytes.size == 0;
+}
+
+static enum mr_status take_stream(struct mr_resume_stream *stream, struct mr_span bytes)
+{
+    if (!mr_span_take_u64(&bytes, &stream->base_event) ||
+        !mr_span_take_u64(&bytes, &stream->last) ||
+        !mr_span_take_u64(&bytes, &stream->reduced) ||
+        !mr_span_take_u64(&bytes, &stream->lost_sum) ||
+        !mr_span_take_u64(&bytes, &stream->closed) ||
+        !mr_span_take_u64(&bytes, &stream->last_ns) ||
+        !mr_span_take_u32(&bytes, &stream->trace_count) ||
+        stream->trace_count > MR_RESUME_TRACES_MAX)
+        return MR_EFORMAT;
+    for (uint32_t i = 0; i < stream->trace_count; i++)
+        if (!mr_span_take_u64(&bytes, &stream->trace_calls[i]) ||
+            stream->trace_calls[i] > stream->closed)
+            return MR_EFORMAT;
+    if (!mr_span_take_u32(&bytes, &stream->depth) ||
+        stream->depth > MR_RESUME_CALLS_MAX ||
+        bytes.size != (size_t)CALL_SIZE * stream->depth)
+        return MR_EFORMAT;
+    stream->calls = calloc((size_t)stream->depth + 1, sizeof(*stream->calls));
+    if (!stream->calls)
+        return MR_ENOMEM;
+    return take_calls(stream, bytes) && is_sound(stream) ? MR_OK : MR_EFORMAT;
+}
+
+enum mr_status mr_resume_add_stream(struct mr_resume *resume, uint32_t id,
+                                    struct mr_span bytes)
+{
+    struct mr_resume_stream stream = {.id = id};
+    enum mr_status status = take_stream(&stream, bytes);
+
+    if (status == MR_OK && resume->stream_count == resume->stream_capacity) {
+        uint32_t capacity = resume->stream_capacity ? 2 * resume->stream_capacity : 16;
+        struct mr_resume_stream *grown =
+            realloc(resume->streams, capacity * sizeof(*grown));
+
+        status = grown ? MR_OK : MR_ENOMEM;
+        if (grown) {
+            resume->streams = grown;
+            resume->stream_capacity = capacity;
+        }
+    }
+    if (status == MR_OK)
+        resume->streams[resume->stream_count++] = stream;
+    else
+        free(stream.calls);
+    return status;
+}
+
+void mr_resume_sites_init(struct mr_resume_sites *sites)
+{
+    *sites = (struct mr_resume_sites){0};
+    mr_table_init(&sites->ids, SITES_MAX);
+}
+
+void mr_resume_sites_fini(struct mr_resume_sites *sites)
+{
+    for (uint32_t i = 0; i < sites->count; i++)
+        mr_buffer_fini(&sites->items[i]);
+    free(sites->items);
+    mr_table_fini(&sites->ids);
+}
+
+enum mr_status mr_resume_sites_add(struct mr_resume_sites *sites, struct mr_id id,
+                                   struct mr_span bytes)
+{
+    uint32_t index;
+    enum mr_status status;
+
+    if (sites->count == sites->capacity) {
+        uint32_t capacity = sites->capacity ? 2 * sites->capacity : 64;
+        struct mr_buffer *grown = realloc(sites->items, capacity * sizeof(*grown));
+
+        if (!grown)
+            return MR_ENOMEM;
+        sites->items = grown;
+        sites->capacity = capacity;
+    }
+    status = mr_table_find_or_add(&sites->ids, id, sites->count, &index);
+    if (status != MR_OK || index < sites->count)
+        return status;
+    mr_buffer_init(&sites->items[sites->count++], SITE_BYTES_MAX);
+    return mr_buffer_append(&sites->items[index], bytes.data, bytes.size);
+}
+
+static enum mr_status put_text(struct mr_buffer *buffer, struct mr_span text)
+{
+    enum mr_status status = mr_buffer_append_le(buffer, text.size, 4);
+
+    return status == MR_OK ? mr_buffer_append(buffer, text.data, text.size) : status;
+}
+
+static enum mr_status put_function(struct mr_buffer *buffer, const struct mr_site *site)
+{
+    enum mr_status status = mr_buffer_append_byte(buffer, KIND_FUNCTION);
+
+    if (status == MR_OK)
+        status = put_text(buffer, mr_span_of_text(site->module->path));
+    if (status == MR_OK)
+        status = put_text(buffer, site->module->build_id);
+    return status == MR_OK ? mr_buffer_append_le(buffer, site->offset, 8) : status;
+}
+
+enum mr_status mr_resume_put_site(struct mr_buffer *buffer, const struct mr_site *site)
+{
+    enum mr_status status;
+
+    if (site->module)
+        return put_function(buffer, site);
+    status = mr_buffer_append_byte(buffer, KIND_SPAN);
+    if (status == MR_OK)
+        status = put_text(buffer, mr_span_of_text(site->app));
+    if (status == MR_OK)
+        status = put_text(buffer, mr_span_of_text(site->name));
+    if (status == MR_OK)
+        status = put_text(buffer, mr_span_of_text(site->file));
+    if (status == MR_OK)
+        status = mr_buffer_append_le(buffer, site->line, 4);
+    return status == MR_OK ? mr_buffer_append_byte(buffer, site->flags) : status;
+}
+
+static bool take_text(struct mr_span *rest, struct mr_span *text)
+{
+    uint32_t size;
+
+    return mr_span_take_u32(rest, &size) && mr_span_take(rest, size, text);
+}
+
+/* As a string of its own; NULL: damaged, or too long. */
+static const char *take_string(struct mr_span *rest, char *out, size_t capacity)
+{
+    struct mr_span text;
+
+    if (!take_text(rest, &text) || text.size >= capacity)
+        return NULL;
+    if (text.size)
+        memcpy(out, text.data, text.size);
+    out[text.size] = '\0';
+    return out;
+}
+
+static uint32_t take_function(struct mr_span rest, struct mr_sites *lane)
+{
+    char path[4096];
+    const struct mr_site_module *module;
+    struct mr_span build_id;
+    uint64_t offset;
+
+    if (!take_string(&rest, path, sizeof(path)) || !take_text(&rest, &build_id) ||
+        !mr_span_take_u64(&rest, &offset))
+        return MR_SITE_UNKNOWN;
+    module = mr_sites_module(lane, path, build_id);
+    return module ? mr_sites_add_function(lane, module, offset) : MR_SITE_UNKNOWN;
+}
+
+static uint32_t take_span(struct mr_span rest, struct mr_sites *lane)
+{
+    char app[1024], name[4096], file[4096];
+    struct mr_dict_named_site span = {.name = name, .file = file};
+    uint8_t flags;
+
+    if (!take_string(&rest, app, sizeof(app)) ||
+        !take_string(&rest, name, sizeof(name)) ||
+        !take_string(&rest, file, sizeof(file)) || !mr_span_take_u32(&rest, &span.line) ||
+        !mr_span_take_u8(&rest, &flags))
+        return MR_SITE_UNKNOWN;
+    span.flags = flags;
+    return mr_sites_add_span(lane, app, &span);
+}
+
+uint32_t mr_resume_site(const struct mr_resume_sites *sites, struct mr_id id,
+                        struct mr_sites *lane)
+{
+    uint32_t index = mr_table_find(&sites->ids, id);
+    struct mr_span rest;
+    uint8_t kind;
+
+    if (index == MR_TABLE_NONE)
+        return MR_SITE_UNKNOWN;
+    rest = mr_buffer_span(&sites->items[index]);
+    if (!mr_span_take_u8(&rest, &kind))
+        return MR_SITE_UNKNOWN;
+    return kind == KIND_FUNCTION ? take_function(rest, lane) : take_span(rest, lane);
+}

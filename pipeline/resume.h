@@ -1,0 +1,93 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Where the analysis of a source stood when its deltas were kept (pipeline/mark.h), so that a worker that was killed goes on as if
+ * nothing had been: the open calls of every stream with their times, the ledger, the source's clock. Written by decode
+ * (the source) and reduce (the streams) as bytes of marks, read by who starts again; nothing read is trusted.
+ *
+ * What is not told: which calls of an open trace have closed already (it ends incomplete, with its calls and times right), values of
+ * counters at the enters, sends and hand-offs of open traces.
+ *
+ *     status = mr_resume_add_stream(resume, id, bytes);       // MR_EFORMAT: damaged
+ *     source->resume = resume;                                // owned by the source from now on
+ *
+ * Plain data; the thread that owns it.
+ */
+#ifndef MR_PIPELINE_RESUME_H
+#define MR_PIPELINE_RESUME_H
+
+#include "base/buffer.h"
+#include "base/id.h"
+#include "base/table.h"
+#include "net/chunk.h"
+#include "pipeline/sites.h"
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#define MR_RESUME_TRACES_MAX 2u     /* open in a stream */
+#define MR_RESUME_CALLS_MAX 262144u /* of a stream; as deep as reconstruct goes */
+
+struct mr_resume_call {
+    uint64_t enter_ns, child_ns;
+    struct mr_id site_id;
+    uint32_t site;  /* of the lane; set by decode */
+    uint16_t flags; /* MR_EVENT_OUTER, _ROOT, _UNKNOWN */
+};
+
+struct mr_resume_stream {
+    uint32_t id;
+    uint64_t base_event, last, reduced, lost_sum; /* the ledger, as told */
+    uint64_t closed;                              /* calls, outer frames not */
+    uint64_t last_ns;                             /* of an event of it */
+    uint64_t trace_calls[MR_RESUME_TRACES_MAX];   /* closed in its open traces so far */
+    uint32_t trace_count;                         /* its open roots */
+    uint32_t depth, outer_depth;
+    struct mr_resume_call *calls; /* owned; outermost first */
+};
+
+/* What decode knows of a source. Numbers alone, so that they can be kept as they are. */
+struct mr_resume_source {
+    uint64_t is_synced, first_ns, last_sync_ns, told_at_ns, note_version, clamped,
+        clamped_told, last_ns;
+    int64_t now_ns, max_ns, shift_ns;
+    uint64_t loss_told[MR_LOSS_REASON_COUNT];
+};
+
+/* What the sites of open calls are; shared by all that is resumed. */
+struct mr_resume_sites {
+    struct mr_table ids;
+    struct mr_buffer *items; /* owned */
+    uint32_t count, capacity;
+};
+
+struct mr_resume {
+    struct mr_resume_source source;
+    struct mr_resume_stream *streams; /* owned */
+    uint32_t stream_count, stream_capacity;
+    const struct mr_resume_sites *sites; /* borrowed */
+};
+
+struct mr_resume *mr_resume_new(
+    const struct mr_resume_sites *sites);      /* NULL: no memory */
+void mr_resume_free(struct mr_resume *resume); /* NULL allowed */
+/* MR_EFORMAT; nothing is added then. */
+enum mr_status mr_resume_set_source(struct mr_resume *resume, struct mr_span bytes);
+enum mr_status mr_resume_add_stream(struct mr_resume *resume, uint32_t id,
+                                    struct mr_span bytes);
+
+enum mr_status mr_resume_put_source(struct mr_buffer *buffer,
+                                    const struct mr_resume_source *source);
+enum mr_status mr_resume_put_stream(struct mr_buffer *buffer,
+                                    const struct mr_resume_stream *stream);
+
+void mr_resume_sites_init(struct mr_resume_sites *sites);
+void mr_resume_sites_fini(struct mr_resume_sites *sites);
+enum mr_status mr_resume_sites_add(struct mr_resume_sites *sites, struct mr_id id,
+                                   struct mr_span bytes);
+/* The bytes that tell what a site is. MR_ENOMEM. */
+enum mr_status mr_resume_put_site(struct mr_buffer *buffer, const struct mr_site *site);
+/* The number that a lane has for the site; MR_SITE_UNKNOWN where it is not told, damaged, or finds no room. */
+uint32_t mr_resume_site(const struct mr_resume_sites *sites, struct mr_id id,
+                        struct mr_sites *lane);
+
+#endif

@@ -1,0 +1,76 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What spool.c (the database), spool_recover.c (what is in it) and spool_log.c (the frames) share. Not for others. */
+#ifndef MR_PIPELINE_SPOOL_PRIVATE_H
+#define MR_PIPELINE_SPOOL_PRIVATE_H
+
+#include "pipeline/spool.h"
+#include "pipeline/spool_log.h"
+#include "pipeline/sql.h"
+
+#include <pthread.h>
+
+#define MR_SPOOL_RECORD_SIZE 56u
+#define MR_SPOOL_FILE_HEAD 16u
+#define MR_SPOOL_SENDERS_MAX (1u << 20)
+
+/* The records of one file of frames that a sender has in it. */
+struct mr_spool_share {
+    struct mr_spool_sender *sender;
+    uint64_t last; /* sequence */
+};
+
+/* One file of frames. */
+struct mr_spool_file {
+    uint64_t number;     /* its name */
+    uint64_t generation; /* 0: nothing was written */
+    uint64_t serial;     /* of what is in it now, for mr_spool_sender.log_serial */
+    size_t size, allocated;
+    struct mr_spool_share *shares;
+    uint32_t share_count, share_capacity;
+    bool is_old; /* of the process before: nothing is appended */
+    int fd;
+    struct mr_spool_file *next;
+};
+
+struct mr_spool {
+    struct mr_spool_config config;
+    char folder[256];
+    int lock_fd;
+    struct mr_id self;
+    pthread_mutex_t lock; /* of all below but what is atomic or of a log */
+    sqlite3 *db;
+    bool has_reserve;
+    struct mr_table ids; /* -> senders */
+    struct mr_spool_sender **senders;
+    uint32_t sender_count, sender_capacity;
+    struct mr_resume_sites sites;
+    struct mr_spool_file *old; /* files of the worker before; then of the first log */
+    struct mr_spool_log *logs;
+    _Atomic uint64_t next_number, next_serial; /* relaxed: they count */
+    _Atomic uint64_t frame_bytes;              /* allocated; relaxed: a measure */
+};
+
+/* With the lock held. */
+struct mr_spool_sender *mr_spool_find_or_add(struct mr_spool *spool, struct mr_id id);
+
+void mr_spool_file_path(const struct mr_spool *spool, uint64_t number, char *path,
+                        size_t size);
+/* Notes that a file holds a frame. False: no memory. */
+bool mr_spool_file_share(struct mr_spool_file *file, struct mr_spool_sender *sender,
+                         uint64_t sequence);
+/* Closes it; `unlinks`: and it is gone. */
+void mr_spool_file_free(struct mr_spool *spool, struct mr_spool_file *file, bool unlinks);
+void mr_spool_logs_free(struct mr_spool *spool);
+
+struct mr_spool_record {
+    uint64_t generation, epoch;
+    struct mr_id sender;
+    uint32_t size;
+};
+void mr_spool_record_put(const struct mr_spool_record *record,
+                         uint8_t out[MR_SPOOL_RECORD_SIZE]);
+/* False: damaged, or none. */
+bool mr_spool_record_get(const uint8_t in[MR_SPOOL_RECORD_SIZE],
+                         struct mr_spool_record *record);
+
+#endif
