@@ -4,7 +4,6 @@
  * sites, times, losses without a stream (docs/FORMAT.md section 5).
  *
  * field         written by  read by  access
- * is_scanned    helper, us  both     acquire load [C] of 1, release store [F] of 0
  * ready_count   any thread  we       acquire load [C], pairs with [P] in named.c
  * ring.state    its thread  we       acquire load [C], pairs with [O] in pool.c
  * name_version  its thread  we       acquire load [C], pairs with [P] in thread.c
@@ -38,7 +37,7 @@ static void dict_close(struct mr_writer *writer)
 }
 
 /* False: the outbox is full, and the item is to be put again. */
-static bool put(struct mr_writer *writer, const struct mr_dict_item *item)
+bool mr_announce_put(struct mr_writer *writer, const struct mr_dict_item *item)
 {
     if (!writer->is_dict_open && !dict_open(writer))
         return false;
@@ -48,128 +47,9 @@ static bool put(struct mr_writer *writer, const struct mr_dict_item *item)
     return dict_open(writer) && mr_dict_put(&writer->dict, item) == MR_OK;
 }
 
-static bool is_same(const struct mr_module *a, const struct mr_module *b)
+static bool put(struct mr_writer *writer, const struct mr_dict_item *item)
 {
-    return a->address == b->address && a->size == b->size &&
-           strcmp(a->path, b->path) == 0;
-}
-
-static struct mr_module *find(struct mr_module_table *table,
-                              const struct mr_module *module)
-{
-    for (uint32_t i = 0; i < table->count; i++)
-        if (is_same(&table->items[i], module))
-            return &table->items[i];
-    return NULL;
-}
-
-static bool put_gone(struct mr_writer *writer, const struct mr_module *module)
-{
-    struct mr_dict_item item = {
-        .kind = MR_DICT_MODULE_GONE,
-        .module_gone = {.epoch = writer->epoch, .module = module->number}};
-
-    return put(writer, &item);
-}
-
-static bool has_changed(struct mr_writer *writer)
-{
-    struct mr_module_table *scanned = &writer->probe->scanned;
-    uint32_t known = 0;
-
-    for (uint32_t i = 0; i < scanned->count; i++)
-        known += find(&writer->modules, &scanned->items[i]) != NULL;
-    return known != scanned->count || known != writer->modules.count;
-}
-
-/* One of ours is not there any more. */
-static bool has_gone(struct mr_writer *writer)
-{
-    for (uint32_t i = 0; i < writer->modules.count; i++)
-        if (!find(&writer->probe->scanned, &writer->modules.items[i]))
-            return true;
-    return false;
-}
-
-/*
- * Events in the rings that a module made before it was closed are sent under the epoch in
- * which it is known. Until then what was scanned waits; see round_once() in writer.c.
- */
-static bool must_drain_first(struct mr_writer *writer)
-{
-    if (writer->is_old_drained || !has_gone(writer))
-        return false;
-    if (writer->old_rounds_left == 0)
-        writer->old_rounds_left = mr_writer_flush_rounds(writer);
-    return true;
-}
-
-/* Takes over what the helper found: keeps numbers, gives new ones, tells what is gone. */
-static bool take_scan(struct mr_writer *writer)
-{
-    struct mr_module_table *scanned = &writer->probe->scanned;
-    bool is_told = true;
-
-    if (!mr_load_acquire(&writer->probe->is_scanned)) /* [C] */
-        return true;
-    if (!has_changed(writer)) {
-        mr_store_release(&writer->probe->is_scanned, 0); /* [F] */
-        return true;
-    }
-    if (must_drain_first(writer))
-        return true;
-    writer->is_old_drained = false;
-    writer->old_rounds_left = 0;
-    writer->epoch++;
-    for (uint32_t i = 0; i < writer->modules.count; i++)
-        if (!find(scanned, &writer->modules.items[i])) {
-            mr_repeat_note_gone(writer, &writer->modules.items[i]);
-            is_told = put_gone(writer, &writer->modules.items[i]) && is_told;
-        }
-    for (uint32_t i = 0; i < scanned->count; i++) {
-        struct mr_module *known = find(&writer->modules, &scanned->items[i]);
-
-        scanned->items[i].number = known ? known->number : writer->next_module++;
-        scanned->items[i].epoch = known ? known->epoch : writer->epoch;
-    }
-    writer->modules.count = scanned->count;
-    memcpy(writer->modules.items, scanned->items,
-           scanned->count * sizeof(scanned->items[0]));
-    writer->are_modules_announced = false;
-    mr_store_release(&writer->probe->is_scanned, 0); /* [F] */
-    return is_told;
-}
-
-void mr_announce_module_item(const struct mr_module *module, struct mr_dict_item *item)
-{
-    *item = (struct mr_dict_item){
-        .kind = MR_DICT_MODULE,
-        .module = {.epoch = module->epoch,
-                   .module = module->number,
-                   .site_base = module->site_base,
-                   .size = module->sites,
-                   .flags = module->is_executable ? MR_MODULE_EXECUTABLE : 0,
-                   .address = module->address,
-                   .bias = module->bias,
-                   .build_id = mr_span_of(module->build_id, module->build_id_size),
-                   .path = module->path}};
-}
-
-static bool put_modules(struct mr_writer *writer)
-{
-    if (!take_scan(writer))
-        return false;
-    if (writer->are_modules_announced)
-        return true;
-    for (uint32_t i = 0; i < writer->modules.count; i++) {
-        struct mr_dict_item item;
-
-        mr_announce_module_item(&writer->modules.items[i], &item);
-        if (!put(writer, &item))
-            return false;
-    }
-    writer->are_modules_announced = true;
-    return true;
+    return mr_announce_put(writer, item);
 }
 
 void mr_announce_named_item(const struct mr_named_entry *entry, uint32_t index,
@@ -248,15 +128,18 @@ static bool put_counters(struct mr_writer *writer)
     struct mr_dict_item item;
 
     for (; writer->counters_announced < counters->count; writer->counters_announced++)
-        if (mr_counters_item(counters, writer->counters_announced, false, text, &item) &&
+        if (mr_counters_item(counters, writer->counters_announced, 0, text, &item) &&
             !put(writer, &item))
             return false;
-    if (writer->is_refusal_announced || mr_load_relaxed(&counters->refused) == 0)
-        return true;
-    for (uint32_t i = 0; i < counters->present; i++)
-        if (mr_counters_item(counters, i, true, text, &item) && !put(writer, &item))
-            return false;
-    writer->is_refusal_announced = true;
+    while (writer->refusals_announced < MR_COUNTERS_REASONS_MAX &&
+           mr_load_relaxed(&counters->refused[writer->refusals_announced]) != 0) {
+        for (uint32_t i = 0; i < counters->present; i++)
+            if (mr_counters_item(counters, i, writer->refusals_announced + 1, text,
+                                 &item) &&
+                !put(writer, &item))
+                return false;
+        writer->refusals_announced++;
+    }
     return true;
 }
 
@@ -406,9 +289,10 @@ bool mr_announce_is_stale(const struct mr_writer *writer)
 
 bool mr_announce(struct mr_writer *writer, uint64_t now_ns)
 {
-    bool is_done = put_modules(writer) && put_named(writer) && put_counters(writer) &&
-                   put_streams(writer) && put_source_losses(writer) &&
-                   put_sync(writer, now_ns) && put_depth(writer, now_ns) &&
+    bool is_done = mr_announce_modules(writer) && put_named(writer) &&
+                   put_counters(writer) && put_streams(writer) &&
+                   put_source_losses(writer) && put_sync(writer, now_ns) &&
+                   put_depth(writer, now_ns) && mr_announce_pruned(writer, now_ns) &&
                    put_link(writer);
 
     dict_close(writer);

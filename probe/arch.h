@@ -9,6 +9,7 @@
 #include "base/clock.h"
 #include "base/compiler.h"
 
+#include <stdbool.h>
 #include <stdint.h>
 
 /*
@@ -39,10 +40,58 @@ static MR_ALWAYS_INLINE MR_NO_INSTRUMENT uint64_t mr_arch_reserve(uint64_t *curs
 #endif
 }
 
+/*
+ * Gives the number back that was taken last: one instruction again. False: a handler has
+ * taken later ones.
+ */
+static MR_ALWAYS_INLINE MR_NO_INSTRUMENT bool mr_arch_give_back(uint64_t *cursor,
+                                                                uint64_t index)
+{
+    uint64_t after = index + 1;
+#if defined(__x86_64__)
+    bool is_back;
+
+    __asm__ volatile("cmpxchgq %3, %1"
+                     : "=@ccz"(is_back), "+m"(*cursor), "+a"(after)
+                     : "r"(index)
+                     : "cc");
+    return is_back;
+#else
+    return __atomic_compare_exchange_n(cursor, &after, index, 0, __ATOMIC_RELAXED,
+                                       __ATOMIC_RELAXED);
+#endif
+}
+
 /* Reads what a handler of the same thread may have changed since it was last read. */
 static MR_ALWAYS_INLINE MR_NO_INSTRUMENT uint64_t mr_arch_reload(const uint64_t *value)
 {
     return *(const volatile uint64_t *)value;
+}
+
+/* Writes what a handler of the same thread may read, or write, at any moment. */
+static MR_ALWAYS_INLINE MR_NO_INSTRUMENT void mr_arch_set(uint64_t *value, uint64_t next)
+{
+    *(volatile uint64_t *)value = next;
+}
+
+/*
+ * Asks for the cache line of `address`, to write to it; a hint, wherever it points. The
+ * compiler's own makes one for reading of it, unless it is told of a newer processor; where
+ * there is none, this is a nop.
+ */
+static MR_ALWAYS_INLINE MR_NO_INSTRUMENT void mr_arch_prefetch_write(uintptr_t address)
+{
+#if defined(__x86_64__)
+    __asm__ volatile("prefetchw (%0)" : : "r"(address));
+#else
+    __builtin_prefetch((const void *)address, 1, 3);
+#endif
+}
+
+/* What another thread reserves from. */
+static MR_ALWAYS_INLINE MR_NO_INSTRUMENT uint64_t mr_arch_count(const uint64_t *cursor)
+{
+    return __atomic_load_n(cursor, __ATOMIC_RELAXED);
 }
 
 /* The same for `count` numbers in a row; the first of them. */
@@ -97,5 +146,63 @@ static MR_ALWAYS_INLINE MR_NO_INSTRUMENT void mr_arch_store_u8(unsigned char *va
 {
     __atomic_store_n(value, next, __ATOMIC_RELEASE);
 }
+
+/*
+ * The registers that a called function gives back, the stack pointer, and an address at
+ * which they are so, by their DWARF numbers (probe/unwind_row.h). A bit for each known one.
+ */
+static MR_ALWAYS_INLINE MR_NO_INSTRUMENT uint64_t mr_arch_registers(uint64_t *values,
+                                                                    uint64_t *address)
+{
+#if defined(__x86_64__)
+    __asm__ volatile("movq %%rbx, 24(%1)\n\t"
+                     "movq %%rbp, 48(%1)\n\t"
+                     "movq %%rsp, 56(%1)\n\t"
+                     "movq %%r12, 96(%1)\n\t"
+                     "movq %%r13, 104(%1)\n\t"
+                     "movq %%r14, 112(%1)\n\t"
+                     "movq %%r15, 120(%1)\n\t"
+                     "leaq 0(%%rip), %0"
+                     : "=r"(*address)
+                     : "r"(values)
+                     : "memory");
+    return UINT64_C(0xf0c8); /* rbx, rbp, rsp, r12 to r15 */
+#elif defined(__aarch64__)
+    uint64_t here;
+
+    __asm__ volatile("stp x19, x20, [%1, #152]\n\t"
+                     "stp x21, x22, [%1, #168]\n\t"
+                     "stp x23, x24, [%1, #184]\n\t"
+                     "stp x25, x26, [%1, #200]\n\t"
+                     "stp x27, x28, [%1, #216]\n\t"
+                     "stp x29, x30, [%1, #232]\n\t"
+                     "mov %0, sp\n\t"
+                     "str %0, [%1, #248]\n\t"
+                     "adr %0, ."
+                     : "=&r"(here)
+                     : "r"(values)
+                     : "memory");
+    *address = here;
+    return UINT64_C(0xfff80000); /* x19 to x30, sp */
+#else
+    (void)values;
+    *address = 0;
+    return 0;
+#endif
+}
+
+/* glibc's pointer guard, in the thread's control block; elsewhere 0, and nothing is known. */
+#if defined(__x86_64__) && defined(__GLIBC__)
+#define MR_ARCH_HAS_POINTER_GUARD 1
+static MR_ALWAYS_INLINE MR_NO_INSTRUMENT uint64_t mr_arch_pointer_guard(void)
+{
+    uint64_t guard;
+
+    __asm__("movq %%fs:0x30, %0" : "=r"(guard));
+    return guard;
+}
+#else
+#define MR_ARCH_HAS_POINTER_GUARD 0
+#endif
 
 #endif

@@ -230,6 +230,14 @@ static enum mr_status parse_globs(const char *name, const char *text,
     return MR_OK;
 }
 
+enum mr_status mr_config_parse_endpoint(const char *text, struct mr_endpoints *endpoints,
+                                        bool *is_discarding)
+{
+    endpoints->count = 0;
+    *is_discarding = strcmp(text, MR_ENDPOINT_DISCARD) == 0;
+    return *is_discarding ? MR_OK : mr_endpoints_parse(text, endpoints, NULL);
+}
+
 static enum mr_status check(const struct options *options, struct mr_config *config,
                             struct mr_error *error)
 {
@@ -237,12 +245,12 @@ static enum mr_status check(const struct options *options, struct mr_config *con
     enum mr_status status = MR_OK;
 
     if (has_endpoint || (config->policy != MR_POLICY_OVERWRITE && !options->control))
-        status = mr_endpoints_parse(has_endpoint ? options->endpoint : "",
-                                    &config->endpoints, NULL);
+        status = mr_config_parse_endpoint(has_endpoint ? options->endpoint : "",
+                                          &config->endpoints, &config->is_discarding);
     if (status != MR_OK)
         return mr_error_set(error, MR_EUSAGE,
                             "MILLRACE_ENDPOINT=%.100s: expected tcp://host:port, several "
-                            "with commas",
+                            "with commas, or discard alone",
                             has_endpoint ? options->endpoint : "");
     if (options->recorder_dir)
         status = set_recorder_dir(options->recorder_dir, config, error);
@@ -259,6 +267,9 @@ static enum mr_status check(const struct options *options, struct mr_config *con
         status = parse_globs("MILLRACE_ONLY", options->only, &config->only, error);
     if (status == MR_OK)
         status = parse_globs("MILLRACE_EXCEPT", options->except, &config->except, error);
+    if (status == MR_OK)
+        status = parse_globs("MILLRACE_PRUNE_EXCEPT", options->prune_except,
+                             &config->prune_except, error);
     return status;
 }
 
@@ -291,6 +302,8 @@ enum mr_status mr_config_parse(char *const *env, const char *exe,
     if (options.counters)
         copy_text(config->counters, sizeof(config->counters), options.counters);
     config->depth = (uint32_t)options.depth;
+    config->prune_ns = options.prune_ns;
+    config->has_landings = options.landings == 0;
     config->is_counting_functions = options.counters_on == 1; /* as the table has it */
     config->block_timeout_ns = options.block_timeout_ns;
     config->ring_bytes = round_up_to_power(options.ring_bytes);

@@ -26,7 +26,8 @@
 
 struct mr_config {
     struct mr_endpoints endpoints; /* none: not until one is told by `attach` */
-    bool starts_on; /* records from the start, where there is an endpoint */
+    bool is_discarding; /* in their stead: frames are made, counted and thrown away */
+    bool starts_on;     /* records from the start, where there is an endpoint */
     bool is_controlled;
     char control_dir[MR_CONFIG_TEXT_SIZE]; /* "": where there is room */
     char runtime_dir[MR_CONFIG_TEXT_SIZE]; /* XDG_RUNTIME_DIR, or "" */
@@ -48,11 +49,26 @@ struct mr_config {
     char recorder_dir[MR_CONFIG_PATH_SIZE]; /* absolute, or "": where there is room */
     struct mr_site_globs only, except; /* functions that are recorded; probe/sites.h */
     uint64_t min_size;
-    uint32_t depth; /* levels; 0: no limit */
+    uint32_t depth;    /* levels; 0: no limit */
+    uint64_t prune_ns; /* 0: off; probe/prune.h */
+    struct mr_site_globs prune_except;
+    bool has_landings;
     uint32_t attribute_count;
     struct mr_attribute attributes[MR_ATTRIBUTES_MAX]; /* point into the next */
     char attribute_text[MR_CONFIG_ATTRIBUTES_SIZE];
 };
+
+/* What is recorded has somewhere to go, or is to be thrown away. */
+static inline bool mr_config_has_endpoint(const struct mr_config *config)
+{
+    return config->is_discarding || config->endpoints.count > 0;
+}
+/*
+ * Where events go: receivers, or discard, which stands alone. MR_EUSAGE where it is
+ * neither; the caller names the option.
+ */
+enum mr_status mr_config_parse_endpoint(const char *text, struct mr_endpoints *endpoints,
+                                        bool *is_discarding);
 
 /* Turned off by the user: MILLRACE_DISABLED or OTEL_SDK_DISABLED. */
 bool mr_config_is_disabled(char *const *env);

@@ -49,6 +49,9 @@ typedef enum mr_status mr_control_handler(struct mr_probe *probe,
 #include "probe/control_requests.def"
 #undef MR_CONTROL_REQUEST
 
+/* Functions that are pruned, and those that are worth leaving out. control_prune.c. */
+void mr_control_put_prune(struct mr_probe *probe, struct mr_attach_writer *answer);
+
 #define MR_CONTROL_PATH_SIZE 108 /* of sockaddr_un */
 
 struct mr_control_socket {

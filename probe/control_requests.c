@@ -21,6 +21,8 @@ static void put_endpoints(const struct mr_probe *probe, struct mr_attach_writer 
 {
     const struct mr_endpoints *endpoints = &probe->config.endpoints;
 
+    if (probe->config.is_discarding)
+        mr_attach_put(answer, "endpoint", "%s", MR_ENDPOINT_DISCARD);
     for (uint32_t i = 0; i < endpoints->count; i++)
         mr_attach_put(answer, "endpoint",
                       strchr(endpoints->items[i].host, ':') ? "tcp://[%s]:%s"
@@ -108,6 +110,9 @@ static void put_events(struct mr_probe *probe, struct mr_attach_writer *answer)
                   mr_load_acquire(&probe->events_written));
     mr_attach_put(answer, "events-acked", "%" PRIu64,
                   mr_load_acquire(&probe->events_acked));
+    if (probe->config.is_discarding)
+        mr_attach_put(answer, "events-discarded", "%" PRIu64,
+                      mr_load_acquire(&probe->events_discarded));
     put_losses(probe, answer);
 }
 
@@ -137,6 +142,7 @@ enum mr_status mr_control_status(struct mr_probe *probe,
     }
     mr_attach_put(answer, "memory", "%" PRIu64, probe->config.memory_bytes);
     put_events(probe, answer);
+    mr_control_put_prune(probe, answer);
     return MR_OK;
 }
 

@@ -195,16 +195,17 @@ static void append(char *out, const char *text)
     out[size + more] = '\0';
 }
 
-bool mr_counters_item(const struct mr_counters *counters, uint32_t index, bool is_refusal,
-                      char text[MR_COUNTER_REASON_SIZE], struct mr_dict_item *item)
+bool mr_counters_item(const struct mr_counters *counters, uint32_t index,
+                      uint32_t refusal, char text[MR_COUNTER_REASON_SIZE],
+                      struct mr_dict_item *item)
 {
     const struct mr_counter *counter = &counters->items[index];
-    uint32_t refused = mr_load_relaxed(&counters->refused);
+    uint32_t refused = refusal ? mr_load_relaxed(&counters->refused[refusal - 1]) : 0;
 
     text[0] = '\0';
-    if (is_refusal && (refused == 0 || index >= counters->present))
+    if (refusal && (refused == 0 || index >= counters->present))
         return false;
-    if (is_refusal) {
+    if (refusal) {
         append(text, "on some threads: ");
         append(text, refused == MR_COUNTERS_BUDGET ? counters->budget
                                                    : strerrordesc_np((int)refused));

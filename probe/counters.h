@@ -30,6 +30,7 @@
 #define MR_COUNTERS_NAMES_MAX 16 /* told: those that count, and those that are absent */
 #define MR_COUNTER_REASON_SIZE 200
 #define MR_COUNTERS_DESCRIPTORS_MAX 4096
+#define MR_COUNTERS_REASONS_MAX 4 /* kept of why threads went without */
 /* As `refused`: no errno. */
 #define MR_COUNTERS_BUDGET UINT32_MAX
 
@@ -56,7 +57,8 @@ struct mr_counters {
     /* By thread and place, so that a forked child can close them. */
     _Atomic int32_t descriptors[MR_COUNTERS_DESCRIPTORS_MAX]; /* + 1 */
     uint64_t ids[MR_COUNTERS_DESCRIPTORS_MAX];
-    _Atomic uint32_t refused; /* errno of the first thread that went without */
+    /* Why threads went without, each errno once, in the order met; 0: no more of them. */
+    _Atomic uint32_t refused[MR_COUNTERS_REASONS_MAX];
 };
 
 /*
@@ -81,11 +83,13 @@ bool mr_counters_read(struct mr_counters *counters, uint64_t values[MR_COUNTERS_
 void mr_counters_thread_end(struct mr_counters *counters);
 
 /*
- * The item that tells of counter `index`; `text` is for its reason. With `is_refusal`, why
- * it does not count on some threads: false when it counts on all.
+ * The item that tells of counter `index`; `text` is for its reason. With a `refusal` from 1
+ * to MR_COUNTERS_REASONS_MAX, why it does not count on some threads: false when there are
+ * not so many reasons.
  */
-bool mr_counters_item(const struct mr_counters *counters, uint32_t index, bool is_refusal,
-                      char text[MR_COUNTER_REASON_SIZE], struct mr_dict_item *item);
+bool mr_counters_item(const struct mr_counters *counters, uint32_t index,
+                      uint32_t refusal, char text[MR_COUNTER_REASON_SIZE],
+                      struct mr_dict_item *item);
 
 /* For probe/counters.c: memory for threads. */
 bool mr_counters_map(struct mr_counters *counters);

@@ -8,15 +8,6 @@
 
 #include <errno.h>
 
-/* Now; with clock hybrid a read of the thread's own, so that what follows is not before it. */
-static uint64_t now(struct mr_thread *thread, uint32_t clock)
-{
-    if (clock == MR_CLOCK_MODE_HYBRID)
-        return mr_tick_read(&thread->tick, thread->cursor,
-                            mr_load_relaxed(&mr_tick.number));
-    return mr_clock_read((enum mr_clock_mode)clock);
-}
-
 /*
  * At an enter the counters are read before the clock, at an exit after it, so that the
  * call is not timed reading them; its caller is.
@@ -27,11 +18,12 @@ MR_NOINLINE static void count(struct mr_thread *thread, struct mr_counters *coun
     uint64_t values[MR_COUNTERS_MAX], ticks = 0;
     bool is_read;
 
+    mr_tick_forget(&thread->tick); /* what follows is not before it */
     if (bits & MR_WORD_EXIT)
-        ticks = now(thread, clock);
+        ticks = mr_clock_read((enum mr_clock_mode)clock);
     is_read = mr_counters_read(counters, values);
     if (!(bits & MR_WORD_EXIT))
-        ticks = now(thread, clock);
+        ticks = mr_clock_read((enum mr_clock_mode)clock);
     if (is_read)
         mr_ring_event_counted(thread, bits, ticks, values, counters->present);
     else

@@ -7,7 +7,7 @@
  * threads[].state  its thread    taking ones   compare-exchange FREE -> TAKEN [T], release
  *                                              store of FREE [F]
  * descriptors[]    its thread    forked child  relaxed: the child has one thread
- * refused          any thread    writer        relaxed: a hint
+ * refused[]        any thread    writer        relaxed, compare-exchange: hints
  * the rest of threads[]: its thread, and handlers on it: set before state OPEN
  * Pairs: [F]-[T] the last use of a place before its next.
  * Progress: wait-free but for system calls. Checked by: tests/system/counters
@@ -173,10 +173,14 @@ static struct mr_counter_thread *take_place(struct mr_counters *counters)
 
 static void refuse(struct mr_counters *counters, uint32_t why)
 {
-    uint32_t none = 0;
-
     is_refused = true;
-    (void)mr_compare_exchange_relaxed(&counters->refused, &none, why);
+    for (uint32_t i = 0; i < MR_COUNTERS_REASONS_MAX; i++) {
+        uint32_t there = 0;
+
+        if (mr_compare_exchange_relaxed(&counters->refused[i], &there, why) ||
+            there == why)
+            return;
+    }
 }
 
 /* All or none. Signals are blocked. */
@@ -267,7 +271,8 @@ void mr_counters_after_fork(struct mr_counters *counters)
 {
     self = NULL;
     is_refused = false;
-    mr_store_relaxed(&counters->refused, 0);
+    for (uint32_t i = 0; i < MR_COUNTERS_REASONS_MAX; i++)
+        mr_store_relaxed(&counters->refused[i], 0);
     for (uint32_t i = 0; i < counters->threads_max * MR_COUNTERS_MAX; i++) {
         int32_t fd = mr_load_relaxed(&counters->descriptors[i]) - 1;
 

@@ -15,6 +15,7 @@
 #ifndef MR_PROBE_DRAIN_H
 #define MR_PROBE_DRAIN_H
 
+#include "probe/epochs.h"
 #include "probe/pool.h"
 
 /* Least room in a frame for which mr_drain_ring() does anything. */
@@ -32,15 +33,32 @@ struct mr_drain_totals {
     uint64_t lost[MR_LOSS_REASON_COUNT];
 };
 
+/* Calls of a pruned site that were taken out of streams. */
+#define MR_DRAIN_DROPS_MAX 32
+
+struct mr_drain_drop {
+    uint32_t slot, calls;
+};
+
+struct mr_site_stats;
+
 struct mr_drain_frame {
+    struct mr_site_stats *stats; /* what is drained is looked at for them; NULL: not */
+    struct mr_epochs *epochs;    /* NULL: all is of the epoch that is given */
+    struct mr_ticker *ticker;    /* clock hybrid: who drains ticks; NULL: not */
+    uint64_t ticked;             /* the last number published so, or 0 */
     uint8_t *out;
     size_t capacity, size;
     struct mr_ring *staged; /* list */
     struct mr_drain_totals totals;
+    uint32_t drop_count;
+    struct mr_drain_drop drops[MR_DRAIN_DROPS_MAX];
 };
 
 void mr_drain_begin(struct mr_drain_frame *frame, uint8_t *out, size_t capacity);
-/* Stages what the ring has; true if there was something. A ring is staged once a frame. */
+/* Ticks, where who drains does: between frames. */
+void mr_drain_tick(struct mr_drain_frame *frame);
+/* Stages what the ring has, `epoch` being the newest; true if there was something. A ring is staged once a frame. */
 bool mr_drain_ring(struct mr_drain_frame *frame, struct mr_ring *ring, uint32_t epoch,
                    uint64_t now_ns);
 /* Stages the last chunk of a ring whose thread still runs when the program ends. */

@@ -74,12 +74,15 @@ bool mr_drain_is_malformed(uint64_t word)
         MR_RECORD_KINDS(X)
 #undef X
     };
-    uint32_t site = mr_word_site(word), kind = site & 0xff;
+    uint32_t site = mr_word_site(word), kind = site & 0xff, words = site >> 8;
 
-    if (kind == MR_RECORD_COUNTER && site < MR_SITE_FIRST_NAMED)
-        return site >> 8 == 0 || site >> 8 > MR_RECORD_COUNTERS_MAX;
-    return site < MR_SITE_FIRST_NAMED &&
-           (kind >= MR_ARRAY_COUNT(words_of) || words_of[kind] != (site >> 8 & 0xff) + 1);
+    if (site >= MR_SITE_FIRST_NAMED)
+        return false;
+    if (kind >= MR_ARRAY_COUNT(words_of))
+        return true;
+    if (words_of[kind] == UINT8_MAX + 1)
+        return words == 0 || words > MR_RECORD_WORDS_LIMIT;
+    return words_of[kind] != words + 1;
 }
 
 size_t mr_drain_account_one(const uint8_t *body, size_t index, size_t count,

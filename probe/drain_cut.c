@@ -19,12 +19,19 @@ static uint64_t ticks_of_cut(const struct mr_ring *ring, uint32_t number, uint64
     return ticks;
 }
 
-size_t mr_drain_before_cut(const uint8_t *body, size_t count, const struct mr_ring *ring,
-                           uint64_t *ticks)
+uint64_t mr_drain_cut_due(const struct mr_ring *ring)
+{
+    uint64_t ns;
+
+    return mr_drain_has_cut(ring) ? ticks_of_cut(ring, ring->staged.cuts_seen, &ns)
+                                  : UINT64_MAX;
+}
+
+size_t mr_drain_before(const uint8_t *body, size_t count, const struct mr_ring *ring,
+                       uint64_t due, uint64_t *ticks)
 {
     struct mr_ring_place place = ring->staged;
     struct mr_drain_totals totals;
-    uint64_t ns, due = ticks_of_cut(ring, place.cuts_seen, &ns);
     size_t index = 0, words = 1;
 
     memset(&totals, 0, sizeof(totals));
@@ -39,10 +46,9 @@ size_t mr_drain_before_cut(const uint8_t *body, size_t count, const struct mr_ri
     return index > 0 ? index : count; /* not whole: the caller sees that, too */
 }
 
-void mr_drain_put_cut(struct mr_drain_frame *frame, struct mr_ring *ring, uint32_t epoch,
-                      uint64_t ticks)
+void mr_drain_put_cut(struct mr_drain_frame *frame, struct mr_ring *ring, uint64_t ticks)
 {
-    struct mr_chunk chunk = mr_drain_chunk_at(ring, epoch);
+    struct mr_chunk chunk = mr_drain_chunk_at(ring);
     struct mr_ring_place *place = &ring->staged;
     uint64_t words[CUT_WORDS], ns, due = ticks_of_cut(ring, place->cuts_seen, &ns);
 

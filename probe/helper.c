@@ -2,16 +2,15 @@
 /*
  * The helper thread: what may allocate or take the loader's lock, and so must not be
  * done by the writer: looking for modules that came or went, resolving names of hosts.
- * Nobody waits for it without end: the writer at the end of the program and who opens a
- * module with patchable sites, wait for 100 ms and a second at most.
+ * Nobody waits for it without end: the writer at the end of the program for 100 ms, words
+ * of the first events of a module for five seconds at most.
  *
  * field                 written by        read by        access
- * addresses, _count     helper            writer         before has_addresses [P]
- * has_addresses         helper            writer         release store [P], acquire [C]
- * scanned               helper, writer    both           the helper's while is_scanned
- *                                                        is 0: [F]-[C], [P]-[C]
- * scan_wanted           any thread        helper         relaxed add; a wake follows
- * scan_done             helper            any thread     release store [D], acquire [E]
+ * addresses, _count     helper            writer         the helper's while has_addresses
+ *                                                        is 0: [G]-[H], [P]-[C]
+ * has_addresses         helper, writer    both           set by the helper [P], acquire [C];
+ *                                                        0 by the writer, who wants new
+ *                                                        ones: release [G], acquire [H]
  * is_helper_done        helper            writer         release store [L], acquire in writer.c
  * is_scanning           helper            forking thread sequentially consistent with
  * is_forking            forking thread    helper         each other (Dekker)
@@ -30,13 +29,12 @@
 #include <string.h>
 #include <sys/prctl.h>
 
-#define SCAN_NS (100 * MR_MILLISECOND_NS)
-#define RECORDER_SAMPLE_TURNS 10 /* of SCAN_NS */
+#define LOOK_NS (100 * MR_MILLISECOND_NS)
+#define RECORDER_SAMPLE_TURNS 10 /* of LOOK_NS */
 #define RECORDER_PRUNE_TURNS 100
+/* Names that are not known yet, and those that the writer wants to know anew. */
 #define RESOLVE_NS MR_SECOND_NS
 #define FORK_WAIT_NS (100 * MR_MILLISECOND_NS)
-/* Milliseconds on a machine with a free processor. */
-#define MEET_NS MR_SECOND_NS
 #define FORK_SLEEP_NS (20 * MR_MICROSECOND_NS)
 
 static bool enter_loader(struct mr_probe *probe)
@@ -69,53 +67,24 @@ void mr_helper_after_fork(struct mr_probe *probe, bool is_child)
     mr_store_seq_cst(&probe->is_forking, 0);
 }
 
-static void scan(struct mr_probe *probe)
+static void look(struct mr_probe *probe)
 {
-    uint32_t wanted = mr_load_relaxed(&probe->scan_wanted);
-    bool has_changed;
     uint64_t now;
 
-    if (mr_load_acquire(&probe->is_scanned) || !enter_loader(probe)) /* [C] */
+    if (!enter_loader(probe))
         return;
     now = mr_modules_generation();
-    has_changed = now != probe->generation;
-    if (has_changed) {
-        mr_modules_scan(&probe->scanned);
-        mr_modules_number(&probe->scanned, &probe->windows);
-        probe->generation = now;
-        if (!probe->recorder.header)
-            mr_store_release(&probe->is_scanned, 1); /* [P] */
-    }
+    (void)mr_changes_look(probe, false);
     leave_loader(probe);
-    if (probe->recorder.header && has_changed)
-        mr_recorder_modules(&probe->recorder, &probe->scanned);
-    mr_store_release(&probe->scan_done, wanted); /* [D] */
-    if (has_changed)
+    if (now != probe->generation)
         mr_sites_modules_changed();
+    probe->generation = now;
 }
 
-static void wake_both(struct mr_probe *probe)
+/* Again and again until it has looked: where it does not wait, the wake is lost. */
+void mr_helper_ask(struct mr_probe *probe)
 {
-    mr_futex_wake(&probe->stop_wanted); /* the helper waits there */
-    mr_store_relaxed(&probe->pool.shared.sleeping, 0);
-    mr_futex_wake(&probe->pool.shared.sleeping);
-}
-
-void mr_helper_meet_module(struct mr_probe *probe)
-{
-    uint64_t deadline_ns = mr_clock_monotonic_ns() + MEET_NS;
-    uint32_t wanted;
-
-    if (mr_thread_self.flags & MR_THREAD_OWN)
-        return;
-    wanted = mr_add_relaxed(&probe->scan_wanted, 1) + 1;
-    /* is_full relaxed: a hint. */
-    while (mr_clock_monotonic_ns() < deadline_ns && !mr_load_relaxed(&probe->is_full) &&
-           ((int32_t)(mr_load_acquire(&probe->scan_done) - wanted) < 0 || /* [E] */
-            mr_load_acquire(&probe->is_scanned))) {                       /* [C] */
-        wake_both(probe);
-        mr_sleep_ns(FORK_SLEEP_NS);
-    }
+    mr_futex_wake(&probe->stop_wanted);
 }
 
 /* Policy overwrite: what a stranger must find, and what others left where we write. */
@@ -123,10 +92,20 @@ static void tend_recorder(struct mr_probe *probe, uint64_t turn)
 {
     if (!probe->recorder.header)
         return;
+    mr_recorder_depth(&probe->recorder, &probe->depth);
     if (turn % RECORDER_SAMPLE_TURNS == 1) /* the first after 100 ms */
         mr_recorder_sample(&probe->recorder);
     if (turn % RECORDER_PRUNE_TURNS == 0 && !probe->source.is_forked)
         mr_recorder_prune_beside(&probe->recorder, probe->config.recorder_keep);
+}
+
+/* It asks the loader where functions lie. */
+static void look_for_cheap(struct mr_probe *probe)
+{
+    if (!enter_loader(probe))
+        return;
+    mr_prune_look(probe);
+    leave_loader(probe);
 }
 
 /* getaddrinfo() may load modules of libc: it too is kept apart from forks. */
@@ -159,18 +138,6 @@ static void warn_of_globs(struct mr_probe *probe)
     }
 }
 
-/* Modules that came since the last scan: without it, what ran in them has no names. */
-static void scan_last(struct mr_probe *probe)
-{
-    uint64_t deadline_ns = mr_clock_monotonic_ns() + SCAN_NS;
-
-    while (mr_load_acquire(&probe->is_scanned) && /* [C] the writer has the one before */
-           mr_clock_monotonic_ns() < deadline_ns)
-        mr_sleep_ns(MR_MILLISECOND_NS / 10);
-    scan(probe);
-    mr_store_release(&probe->is_helper_done, 1); /* [L] */
-}
-
 static void *helper_main(void *argument)
 {
     struct mr_probe *probe = argument;
@@ -182,18 +149,21 @@ static void *helper_main(void *argument)
     while (!mr_load_acquire(&probe->stop_wanted)) {
         uint64_t now_ns = mr_clock_monotonic_ns();
 
-        if (!mr_load_relaxed(&probe->has_addresses) && now_ns >= resolve_at_ns) {
+        if (!mr_load_acquire(&probe->has_addresses) /* [H] */ &&
+            now_ns >= resolve_at_ns) {
             resolve(probe);
             resolve_at_ns = now_ns + RESOLVE_NS;
         }
-        scan(probe);
+        look(probe);
         tend_recorder(probe, turn++);
-        mr_futex_wait(&probe->stop_wanted, 0, SCAN_NS);
+        look_for_cheap(probe);
+        mr_futex_wait(&probe->stop_wanted, 0, LOOK_NS);
         if (!is_warned && !probe->source.is_forked && mr_sites_are_as_started())
             warn_of_globs(probe);
         is_warned = true;
     }
-    scan_last(probe);
+    look(probe);                                 /* what came since has names, too */
+    mr_store_release(&probe->is_helper_done, 1); /* [L] */
     return NULL;
 }
 

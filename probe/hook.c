@@ -7,6 +7,7 @@
 #include "probe/hook.h"
 
 #include "probe/include/millrace/probe.h"
+#include "probe/pruned.h"
 #include "probe/registry.h"
 
 /*
@@ -46,14 +47,28 @@ MR_COLD MR_NOINLINE static void event_without_ring(uint64_t bits)
     mr_thread_event(&mr_thread_self, &event);
 }
 
-MR_NOINLINE static void record_hybrid(uint64_t bits)
+MR_NOINLINE static void read_hybrid(uint64_t bits, uint64_t number)
 {
     struct mr_thread *thread = &mr_thread_self;
 
     if (MR_UNLIKELY(!thread->words))
         event_without_ring(bits);
+    else if (number == thread->tick.seen) /* it does not move, or nobody ticks */
+        mr_ring_event(thread, bits);
     else
-        mr_ring_event_hybrid(thread, bits);
+        mr_ring_event_read(thread, bits, number);
+}
+
+/* mr_ring_event_hybrid() of a thread that may have no ring. */
+MR_NOINLINE static void record_hybrid(uint64_t bits)
+{
+    struct mr_thread *thread = &mr_thread_self;
+    uint64_t number = mr_load_relaxed(&mr_tick.number);
+
+    if (MR_LIKELY(mr_ring_shares(thread, number)))
+        mr_ring_event_shared(thread, bits);
+    else
+        read_hybrid(bits, number);
 }
 
 MR_NOINLINE static void record_monotonic(uint64_t bits)
@@ -73,10 +88,11 @@ static MR_ALWAYS_INLINE void record(uint32_t clock, uint64_t bits)
 {
     struct mr_thread *thread = &mr_thread_self;
 
-    if (MR_UNLIKELY(clock != MR_CLOCK_MODE_COUNTER)) {
-        if (clock == MR_CLOCK_MODE_HYBRID)
-            record_hybrid(bits);
-        else if (clock == MR_CLOCK_MODE_MONOTONIC)
+    /* First the one to which a branch is something. */
+    if (clock == MR_CLOCK_MODE_HYBRID) {
+        record_hybrid(bits);
+    } else if (MR_UNLIKELY(clock != MR_CLOCK_MODE_COUNTER)) {
+        if (clock == MR_CLOCK_MODE_MONOTONIC)
             record_monotonic(bits);
         else if (clock & MR_HOOK_FILTERED)
             record_chosen(clock, bits);
@@ -103,6 +119,8 @@ MR_NOINLINE static void record_chosen(uint32_t clock, uint64_t bits)
 {
     if (is_chosen(bits))
         record(clock & ~MR_HOOK_FILTERED, bits);
+    else
+        mr_pruned_enter(&mr_thread_self, bits);
 }
 
 /* With counters or a depth limit. */
@@ -110,6 +128,8 @@ MR_COLD MR_NOINLINE static void record_looked_at(uint32_t clock, uint64_t bits)
 {
     if (!(clock & MR_HOOK_FILTERED) || is_chosen(bits))
         mr_counters_event(&mr_thread_self, bits);
+    else
+        mr_pruned_enter(&mr_thread_self, bits);
 }
 
 static MR_ALWAYS_INLINE void record_function(uint64_t address, uint64_t dir)

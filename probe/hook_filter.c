@@ -18,6 +18,8 @@
 #include "probe/hook_filter.h"
 
 #include "probe/hook.h"
+#include "probe/hook_sites.h"
+#include "probe/pruned.h"
 #include "probe/registry.h"
 
 #include <string.h>
@@ -71,6 +73,16 @@ static void set_mode(enum mode next)
     update();
 }
 
+/* Calls of hooks are there before one records, and go when none does any more. */
+static void settle_mode(enum mode next)
+{
+    if (next != MODE_NONE)
+        mr_hook_sites_switch(true);
+    set_mode(next);
+    if (next == MODE_NONE)
+        mr_hook_sites_switch(false);
+}
+
 /* All bits 0, which also gives their pages back. */
 static enum mr_status clear_map(void)
 {
@@ -95,6 +107,76 @@ static void set_exception(uint32_t site, bool is_exception)
         mr_store_relaxed(byte, there ^ bit);
 }
 
+static bool is_pruned(uint32_t site)
+{
+    uint32_t slot =
+        mr_load_relaxed(&mr_pruned.count) ? mr_pruned_find(site) : MR_PRUNED_NONE;
+
+    return slot != MR_PRUNED_NONE && mr_load_relaxed(&mr_pruned_at(slot)->is_pruned);
+}
+
+/* Functions with hooks that are, or were, pruned: their bits, where they have one. */
+struct pruned {
+    uint32_t now, before;
+};
+
+/* `is_default_on`: of the map. Those that are not pruned any more are as it says. */
+static struct pruned set_pruned(bool is_default_on)
+{
+    struct pruned found = {0, 0};
+
+    for (uint32_t i = 0; i < mr_load_acquire(&mr_pruned.count); i++) {
+        const struct mr_pruned_site *told = mr_pruned_at(mr_pruned_slot(i));
+        uint32_t site = mr_load_relaxed(&mr_pruned.sites[mr_pruned_slot(i)]);
+
+        if (!mr_load_relaxed(&told->is_hooked))
+            continue;
+        set_exception(site, is_default_on && mr_load_relaxed(&told->is_pruned));
+        if (mr_load_relaxed(&told->is_pruned))
+            found.now++;
+        else
+            found.before++;
+    }
+    return found;
+}
+
+static bool is_hooked_and_pruned(uint32_t i)
+{
+    const struct mr_pruned_site *told = mr_pruned_at(mr_pruned_slot(i));
+
+    return mr_load_relaxed(&told->is_hooked) && mr_load_relaxed(&told->is_pruned);
+}
+
+/* Of pruned functions alone, also of those without a name. */
+static void put_pruned(bool is_default_on)
+{
+    for (uint32_t i = 0; i < mr_load_acquire(&mr_pruned.count); i++)
+        if (is_hooked_and_pruned(i))
+            set_exception(mr_load_relaxed(&mr_pruned.sites[mr_pruned_slot(i)]),
+                          is_default_on);
+}
+
+static bool has_pruned(void)
+{
+    for (uint32_t i = 0; i < mr_load_acquire(&mr_pruned.count); i++)
+        if (is_hooked_and_pruned(i))
+            return true;
+    return false;
+}
+
+/* All functions record but those that are pruned. The map is not looked at now. */
+static enum mr_status choose_all_but_pruned(void)
+{
+    enum mr_status status = clear_map();
+
+    if (status != MR_OK)
+        return status;
+    mr_store_relaxed(&mr_hook_state.is_default_on, 1);
+    (void)set_pruned(true);
+    settle_mode(MODE_SOME);
+    return MR_OK;
+}
+
 struct work {
     const struct mr_windows *windows;
     struct mr_site_rule *rules;
@@ -116,6 +198,8 @@ static void apply_to_function(const struct work *work, const struct mr_symbols *
             is_on = work->rules[i].is_on;
             work->result->hooked += i == work->count - 1;
         }
+    if (is_pruned(site))
+        is_on = false;
     set_exception(site, is_on != is_default);
 }
 
@@ -169,9 +253,13 @@ enum mr_status mr_hook_filter_apply(const struct mr_windows *windows,
         .windows = windows, .rules = rules, .count = count, .result = result};
     enum mr_status status = MR_OK;
 
-    if (count <= 1) {
-        set_mode(count == 0 || rules[0].is_on ? MODE_ALL : MODE_NONE);
+    if (count <= 1 && (count == 0 || !rules[0].is_on || !has_pruned())) {
+        settle_mode(count == 0 || rules[0].is_on ? MODE_ALL : MODE_NONE);
         return MR_OK;
+    }
+    if (count == 1) {
+        set_mode(MODE_NONE);
+        return choose_all_but_pruned();
     }
     if (!mr_load_relaxed(&mr_hook_state.exceptions) ||
         mr_load_relaxed(&mr_hook_state.is_default_on) != rules[0].is_on) {
@@ -182,6 +270,27 @@ enum mr_status mr_hook_filter_apply(const struct mr_windows *windows,
         return status;
     mr_store_relaxed(&mr_hook_state.is_default_on, rules[0].is_on);
     status = apply_to_modules(&work);
-    set_mode(MODE_SOME);
+    put_pruned(rules[0].is_on);
+    settle_mode(MODE_SOME);
     return status;
+}
+
+enum mr_status mr_hook_filter_prune(const struct mr_windows *windows,
+                                    struct mr_site_rule *rules, uint32_t count)
+{
+    struct mr_sites_result ignored = {0};
+    struct work work = {
+        .windows = windows, .rules = rules, .count = count, .result = &ignored};
+    struct pruned found;
+
+    if (count == 0 || (count == 1 && !rules[0].is_on))
+        return MR_OK; /* none records: the bits are set when some do */
+    if (mr_load_relaxed(&mode) != MODE_SOME)
+        return has_pruned() ? choose_all_but_pruned() : MR_OK;
+    found = set_pruned(rules[0].is_on);
+    if (count == 1 && found.now == 0)
+        set_mode(MODE_ALL);
+    if (count > 1 && found.before > 0)
+        return apply_to_modules(&work);
+    return MR_OK;
 }

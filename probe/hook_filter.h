@@ -30,6 +30,10 @@ enum mr_status mr_hook_filter_apply(const struct mr_windows *windows,
                                     struct mr_site_rule *rules, uint32_t count,
                                     struct mr_sites_result *result);
 
+/* Functions were pruned (probe/prune.h), or are recorded again, under these rules. MR_ENOMEM. */
+enum mr_status mr_hook_filter_prune(const struct mr_windows *windows,
+                                    struct mr_site_rule *rules, uint32_t count);
+
 /* enum mr_clock_mode, or 0: nothing is recorded. */
 MR_HIDDEN void mr_hook_set_clock(uint32_t clock);
 

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * libmillrace_sites.a: one object, linked into each executable and shared library that is
- * built with patchable sites. All of it is hidden: every module has its own __fentry__
- * and __return__, so that the calls to exactly these two are this module's sites.
+ * built with patchable sites. All of it is hidden: every module has its own __fentry__,
+ * __fentry_always__ and __return__, so that the calls of exactly these are this module's
+ * sites.
  *
  * They return at once: so a site behaves until the constructor below has turned it into
  * its off form, and in programs that are started with MILLRACE_DISABLED=1. No register is
@@ -23,6 +24,18 @@ __fentry__:
     ret
     .cfi_endproc
     .size __fentry__, . - __fentry__
+
+    /* Of functions with MR_ALWAYS_TRACE, so that it can be told which they are. */
+    .p2align 4
+    .globl __fentry_always__
+    .hidden __fentry_always__
+    .type __fentry_always__, @function
+__fentry_always__:
+    .cfi_startproc
+    endbr64
+    ret
+    .cfi_endproc
+    .size __fentry_always__, . - __fentry_always__
 
     .p2align 4
     .globl __return__
@@ -76,11 +89,12 @@ mr_site_module_end:
     .p2align 3
     .type mr_site_module_self, @object
 mr_site_module_self:
-    .quad 1
+    .quad 2
     .quad __fentry__
     .quad __return__
     .quad __start_xray_instr_map
     .quad __stop_xray_instr_map
+    .quad __fentry_always__
     .size mr_site_module_self, . - mr_site_module_self
 
     .section .init_array.00100, "aw", @init_array

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "probe/modules.h"
 
+#include <limits.h>
 #include <link.h>
 #include <stdlib.h>
 #include <string.h>
@@ -29,8 +30,10 @@ uint64_t mr_modules_generation(void)
     return generation;
 }
 
+/* Into zeros; too long a path is cut. */
 static void set_path(struct mr_module *module, const char *name)
 {
+    char absolute[PATH_MAX];
     ssize_t size;
 
     if (module->is_executable) {
@@ -38,14 +41,9 @@ static void set_path(struct mr_module *module, const char *name)
         module->path[size > 0 ? size : 0] = '\0';
         return;
     }
-    if (name[0] == '/' || strlen(name) >= sizeof(module->path))
-        (void)strncat(module->path, name, sizeof(module->path) - 1);
-    else {
-        char *absolute = realpath(name, NULL);
-
-        (void)strncat(module->path, absolute ? absolute : name, sizeof(module->path) - 1);
-        free(absolute);
-    }
+    if (name[0] != '/' && realpath(name, absolute))
+        name = absolute;
+    (void)memcpy(module->path, name, strnlen(name, sizeof(module->path) - 1));
 }
 
 /* A note: sizes of name and of what it tells, its type; then both, each padded to 4. */
@@ -83,6 +81,8 @@ static void add_segment(struct mr_module *module, const ElfW(Phdr) * segment)
         module->unwind_header = start;
         module->unwind_header_size = segment->p_memsz;
     }
+    if (segment->p_type == PT_DYNAMIC)
+        module->dynamic = start;
     if (segment->p_type != PT_LOAD)
         return;
     start &= ~PAGE_MASK;
@@ -108,29 +108,91 @@ static void describe(struct mr_module *module, const struct dl_phdr_info *info,
         add_segment(module, &info->dlpi_phdr[i]);
 }
 
+static bool is_same(const struct mr_module *a, const struct mr_module *b)
+{
+    return a->address == b->address && a->size == b->size &&
+           a->build_id_size == b->build_id_size &&
+           memcmp(a->build_id, b->build_id, a->build_id_size) == 0 &&
+           strcmp(a->path, b->path) == 0;
+}
+
+struct scan {
+    const struct mr_module_table *known; /* or NULL */
+    bool *is_there;
+    struct mr_module_table *fresh;
+    uint32_t seen;
+};
+
+static bool is_known(struct scan *scan, const struct mr_module *module)
+{
+    for (uint32_t i = 0; scan->known && i < scan->known->count; i++)
+        if (is_same(&scan->known->items[i], module)) {
+            scan->is_there[i] = true;
+            return true;
+        }
+    return false;
+}
+
 static int scan_one(struct dl_phdr_info *info, size_t size, void *context)
 {
-    struct mr_module_table *table = context;
-    struct mr_module *module = &table->items[table->count];
-    bool is_executable = table->count == 0;
+    struct scan *scan = context;
+    struct mr_module *module = &scan->fresh->items[scan->fresh->count];
+    bool is_executable = scan->seen++ == 0;
 
     (void)size;
-    if (table->count == MR_MODULES_MAX)
+    if (scan->fresh->count == MR_MODULES_MAX)
         return 1;
     /* What has no file, such as the vDSO, has no functions that we could meet. */
     if (!is_executable && (!info->dlpi_name || !strchr(info->dlpi_name, '/')))
         return 0;
     describe(module, info, is_executable);
     set_path(module, info->dlpi_name ? info->dlpi_name : "");
-    if (module->size > 0)
-        table->count++;
+    if (module->size > 0 && !is_known(scan, module))
+        scan->fresh->count++;
     return 0;
 }
 
 void mr_modules_scan(struct mr_module_table *table)
 {
+    struct scan scan = {.fresh = table};
+
     table->count = 0;
-    (void)dl_iterate_phdr(scan_one, table);
+    (void)dl_iterate_phdr(scan_one, &scan);
+}
+
+void mr_modules_compare(const struct mr_module_table *known, bool *is_there,
+                        struct mr_module_table *fresh)
+{
+    struct scan scan = {.known = known, .is_there = is_there, .fresh = fresh};
+
+    fresh->count = 0;
+    memset(is_there, 0, known->count * sizeof(*is_there));
+    (void)dl_iterate_phdr(scan_one, &scan);
+}
+
+struct visitor {
+    bool (*visit)(const struct mr_module *module, void *context);
+    void *context;
+    struct mr_module module;
+    uint32_t seen;
+};
+
+static int visit_one(struct dl_phdr_info *info, size_t size, void *context)
+{
+    struct visitor *visitor = context;
+
+    (void)size;
+    describe(&visitor->module, info, visitor->seen++ == 0);
+    return visitor->module.size > 0 &&
+           !visitor->visit(&visitor->module, visitor->context);
+}
+
+void mr_modules_each(bool (*visit)(const struct mr_module *module, void *context),
+                     void *context)
+{
+    struct visitor visitor = {.visit = visit, .context = context};
+
+    (void)dl_iterate_phdr(visit_one, &visitor);
 }
 
 struct search {
@@ -183,28 +245,40 @@ static bool is_in_libraries(const struct mr_windows *windows,
            site - (module->size - 1) >= MR_SITE_FIRST_MODULE;
 }
 
-void mr_modules_number(struct mr_module_table *table, const struct mr_windows *windows)
+void mr_modules_number_one(struct mr_module *module, const struct mr_windows *windows,
+                           uint64_t *beyond)
 {
-    uint64_t outside = MR_SITE_LIMIT;
+    uint64_t sites = module->size < WINDOW_BYTES ? module->size : WINDOW_BYTES;
 
-    for (uint32_t i = 0; i < table->count; i++) {
-        struct mr_module *module = &table->items[i];
-        uint64_t sites = module->size < WINDOW_BYTES ? module->size : WINDOW_BYTES;
-
-        if (module->is_executable) {
-            /* What lies beyond half a GiB of an executable has no site of its own. */
-            if (sites > MR_WINDOW_LIBRARIES - MR_SITE_FIRST_MODULE)
-                sites = MR_WINDOW_LIBRARIES - MR_SITE_FIRST_MODULE;
-            module->site_base = MR_SITE_FIRST_MODULE;
-        } else if (is_in_libraries(windows, module)) {
-            module->site_base = (uint32_t)(module->address - windows->library_origin);
-        } else {
-            module->site_base = (uint32_t)outside;
-            if (outside + sites <= UINT32_MAX)
-                outside += sites;
-        }
-        module->sites = (uint32_t)sites;
+    if (module->is_executable) {
+        /* What lies beyond half a GiB of an executable has no site of its own. */
+        if (sites > MR_WINDOW_LIBRARIES - MR_SITE_FIRST_MODULE)
+            sites = MR_WINDOW_LIBRARIES - MR_SITE_FIRST_MODULE;
+        module->site_base = MR_SITE_FIRST_MODULE;
+    } else if (is_in_libraries(windows, module)) {
+        module->site_base = (uint32_t)(module->address - windows->library_origin);
+    } else {
+        module->site_base = (uint32_t)*beyond;
+        if (*beyond + sites <= UINT32_MAX)
+            *beyond += sites;
     }
+    module->sites = (uint32_t)sites;
+}
+
+uint64_t mr_modules_number(struct mr_module_table *table,
+                           const struct mr_windows *windows)
+{
+    uint64_t beyond = MR_SITE_LIMIT;
+
+    for (uint32_t i = 0; i < table->count; i++)
+        mr_modules_number_one(&table->items[i], windows, &beyond);
+    return beyond;
+}
+
+uint64_t mr_windows_address(const struct mr_windows *windows, uint32_t site)
+{
+    return site +
+           (site < MR_WINDOW_LIBRARIES ? windows->exe_origin : windows->library_origin);
 }
 
 uint32_t mr_windows_site(const struct mr_windows *windows, uint64_t address)

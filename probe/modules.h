@@ -40,6 +40,7 @@ struct mr_module {
     uint64_t text_start, text_end; /* of its executable segments together */
     uint32_t text_segments;
     uint64_t unwind_header, unwind_header_size; /* .eh_frame_hdr; 0: none */
+    uint64_t dynamic;                           /* its dynamic section; 0: none */
     uint32_t site_base, sites;
     uint32_t number; /* the writer's: number on the wire */
     uint32_t epoch;  /* the writer's: since when it is there */
@@ -63,13 +64,34 @@ struct mr_windows {
 uint64_t mr_modules_generation(void);
 /* Fills path, addresses and build-id of all modules, the executable first. */
 void mr_modules_scan(struct mr_module_table *table);
+/*
+ * The same against what is known: is_there[i] tells of each known module whether it still
+ * is, `fresh` has the others. Does not allocate.
+ */
+void mr_modules_compare(const struct mr_module_table *known, bool *is_there,
+                        struct mr_module_table *fresh);
+/*
+ * Each module with its addresses alone, under the loader's lock: none comes or goes. Until
+ * `visit` returns false.
+ */
+void mr_modules_each(bool (*visit)(const struct mr_module *module, void *context),
+                     void *context);
 /* The loaded module that holds `address`. False: none does. */
 bool mr_modules_find(uint64_t address, struct mr_module *module);
 void mr_modules_windows(const struct mr_module_table *table, struct mr_windows *windows);
-/* Sets site_base and sites. */
-void mr_modules_number(struct mr_module_table *table, const struct mr_windows *windows);
+/*
+ * Sets site_base and sites. Modules outside both windows are numbered from MR_SITE_LIMIT
+ * on; the next such number is returned, and of one module kept in *beyond.
+ */
+uint64_t mr_modules_number(struct mr_module_table *table,
+                           const struct mr_windows *windows);
+void mr_modules_number_one(struct mr_module *module, const struct mr_windows *windows,
+                           uint64_t *beyond);
 /* The site of an address, or 0 where it lies outside both windows. */
 uint32_t mr_windows_site(const struct mr_windows *windows, uint64_t address);
+
+/* The address of such a site. */
+uint64_t mr_windows_address(const struct mr_windows *windows, uint32_t site);
 
 /*
  * The address of the executable's `main`, or 0. From the start code where it is that of

@@ -94,9 +94,23 @@ static bool write_byte(struct mr_patch *patch, uint64_t address, uint8_t byte)
     return true;
 }
 
+MR_ARCH_NO_TSAN MR_NOINLINE static void store_bytes(uint64_t address,
+                                                    const uint8_t *bytes, size_t size)
+{
+    volatile uint8_t *at = pointer_to(address);
+
+    for (size_t i = 0; i < size; i++)
+        at[i] = bytes[i];
+}
+
+/* The window may end inside, where a page is all there is of it. */
 bool mr_patch_write(struct mr_patch *patch, uint64_t address, const uint8_t *bytes,
                     size_t size)
 {
+    if (is_writable(patch, address, size)) {
+        store_bytes(address, bytes, size);
+        return true;
+    }
     for (size_t i = 0; i < size; i++)
         if (!write_byte(patch, address + i, bytes[i]))
             return false;

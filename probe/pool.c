@@ -258,6 +258,8 @@ static void unmap_ring(struct mr_ring *ring)
 {
     if (!ring->recorded)
         (void)munmap((void *)(uintptr_t)ring->words, ring->capacity * sizeof(uint64_t));
+    if (mr_load_relaxed(&ring->pruned))
+        (void)munmap(mr_load_relaxed(&ring->pruned), ring->pruned_bytes);
     (void)munmap(ring, header_bytes());
 }
 
@@ -278,6 +280,24 @@ void mr_pool_after_fork(struct mr_pool *pool)
     mr_store_relaxed(&pool->shared.stalled, 0);
     mr_store_relaxed(&pool->shared.cuts.count, 0);
     mr_store_relaxed(&pool->shared.cuts.settled, 0);
+    mr_prune_marks_after_fork(&pool->shared.prunes);
+}
+
+bool mr_pool_counts(struct mr_pool *pool, struct mr_ring *ring, uint64_t bytes)
+{
+    void *counts;
+
+    if (mr_load_relaxed(&ring->pruned))
+        return true;
+    if (!budget_take(pool, bytes))
+        return false;
+    counts = map(bytes, 0);
+    ring->pruned_bytes = bytes;
+    if (counts)
+        mr_store_release(&ring->pruned, counts); /* [M] */
+    else
+        (void)mr_add_relaxed(&pool->mapped_bytes, -bytes);
+    return counts != NULL;
 }
 
 void mr_pool_fini(struct mr_pool *pool)

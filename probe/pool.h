@@ -55,6 +55,11 @@ void mr_pool_give(struct mr_pool *pool, struct mr_ring *ring);
 /* In a forked child, which has one thread: every ring is free and as new, or, under policy overwrite, gone. */
 void mr_pool_after_fork(struct mr_pool *pool);
 /* Unmaps everything; for tests. */
+/*
+ * Memory for what the ring's threads count (probe/pruned.h), within the ceiling; stays
+ * with the ring. One thread at a time. False: there is none.
+ */
+bool mr_pool_counts(struct mr_pool *pool, struct mr_ring *ring, uint64_t bytes);
 void mr_pool_fini(struct mr_pool *pool);
 
 #endif

@@ -87,14 +87,13 @@ static enum mr_status identify(struct mr_probe *probe, bool is_forked)
 
 static void learn_modules(struct mr_probe *probe)
 {
-    probe->generation = mr_modules_generation();
-    mr_modules_scan(&probe->scanned);
-    mr_modules_windows(&probe->scanned, &probe->windows);
-    mr_modules_number(&probe->scanned, &probe->windows);
+    const struct mr_module_table *known = &probe->changes.known;
+
+    mr_changes_start(&probe->changes, &probe->windows);
+    probe->generation = probe->changes.generation;
     mr_hook_state.windows = probe->windows;
-    if (probe->scanned.count > 0)
-        probe->main_address = mr_main_address(&probe->scanned.items[0]);
-    mr_store_release(&probe->is_scanned, 1);
+    if (known->count > 0)
+        probe->main_address = mr_main_address(&known->items[0]);
 }
 
 /* Policy overwrite: nothing is sent, so there is no writer. */
@@ -153,7 +152,8 @@ static void start_depth(struct mr_probe *probe)
 static enum mr_status start_recorder(struct mr_probe *probe, struct mr_error *error)
 {
     struct mr_recorder *recorder = &probe->recorder;
-    const char *exe = probe->scanned.count ? probe->scanned.items[0].path : "";
+    const struct mr_module_table *known = &probe->changes.known;
+    const char *exe = known->count ? known->items[0].path : "";
     enum mr_status status =
         mr_recorder_open(recorder, &probe->config, &probe->source, exe, error);
 
@@ -162,8 +162,7 @@ static enum mr_status start_recorder(struct mr_probe *probe, struct mr_error *er
     if (status != MR_OK)
         return status;
     mr_recorder_warn(recorder, probe->clock.warning);
-    mr_recorder_modules(recorder, &probe->scanned);
-    mr_store_release(&probe->is_scanned, 0); /* the helper's */
+    mr_recorder_modules(recorder, known);
     probe->stripes = recorder->header->stripes;
     probe->pool.recorder = recorder;
     probe->pool.shared.epoch = &recorder->header->epoch;
@@ -177,15 +176,18 @@ static void find_addresses(struct mr_probe *probe)
 {
     if (mr_load_relaxed(&probe->has_addresses))
         return;
-    if (is_recorder(probe) || /* nobody is called */
-        mr_endpoints_numeric(&probe->config.endpoints, probe->addresses,
-                             &probe->address_count, NULL) == MR_OK)
+    probe->has_names = !is_recorder(probe) &&
+                       !probe->config.is_discarding && /* else nobody is called */
+                       mr_endpoints_numeric(&probe->config.endpoints, probe->addresses,
+                                            &probe->address_count, NULL) != MR_OK;
+    if (!probe->has_names)
         mr_store_release(&probe->has_addresses, 1);
 }
 
 enum mr_status mr_probe_run(struct mr_probe *probe, struct mr_error *error)
 {
     find_addresses(probe);
+    (void)mr_changes_look(probe, false);
     if (!is_recorder(probe) && mr_writer_start(probe) != MR_OK)
         return mr_error_set(error, MR_ENOMEM, "no thread could be started");
     /* Without it, every event reads the counter. */
@@ -235,6 +237,7 @@ static void before_fork(void)
         mr_thread_self.start_address = mr_probe->main_address;
     mr_switch_before_fork(mr_probe);
     mr_helper_before_fork(mr_probe);
+    mr_changes_before_fork(&mr_probe->changes);
     mr_sites_before_fork();
 }
 
@@ -243,12 +246,14 @@ static void after_fork_in_parent(void)
     if (!mr_probe)
         return;
     mr_sites_after_fork();
+    mr_changes_after_fork(&mr_probe->changes, false);
     mr_helper_after_fork(mr_probe, false);
     mr_switch_after_fork(mr_probe, false);
 }
 
 static void forget_parent(struct mr_probe *probe)
 {
+    mr_changes_after_fork(&probe->changes, true);
     mr_helper_after_fork(probe, true);
     mr_switch_after_fork(probe, true);
     mr_control_after_fork(probe);
@@ -261,6 +266,7 @@ static void forget_parent(struct mr_probe *probe)
     mr_counters_after_fork(&probe->counters);
     mr_depth_after_fork(&probe->depth);
     mr_pool_after_fork(&probe->pool);
+    mr_prune_after_fork(probe);
     probe->stripes = probe->own_stripes;
     memset(probe->own_stripes, 0, sizeof(probe->own_stripes));
     for (size_t i = 0; i < MR_LOSS_REASON_COUNT; i++)
@@ -268,11 +274,11 @@ static void forget_parent(struct mr_probe *probe)
     mr_named_after_fork(&probe->named);
     mr_store_relaxed(&probe->events_written, 0);
     mr_store_relaxed(&probe->events_acked, 0);
+    mr_store_relaxed(&probe->events_discarded, 0);
     mr_store_relaxed(&probe->flush_wanted, 0);
     mr_store_relaxed(&probe->flush_done, 0);
     mr_store_relaxed(&probe->pool.shared.sleeping, 0);
     mr_store_relaxed(&probe->pool.shared.draining, 0);
-    mr_store_relaxed(&probe->is_scanned, 1);
 }
 
 /* Its own file; the named sites move there before the parent's goes. */
@@ -329,6 +335,7 @@ static enum mr_status start(struct mr_probe *probe, struct mr_error *error)
     mr_own_fd_remember(&probe->error_output, STDERR_FILENO);
     start_counters(probe);
     start_depth(probe);
+    mr_prune_start(probe, remark);
     learn_modules(probe);
     if (is_recorder(probe))
         status = start_recorder(probe, error);
@@ -337,7 +344,7 @@ static enum mr_status start(struct mr_probe *probe, struct mr_error *error)
     mr_thread_key_init(probe);
     if (pthread_atfork(before_fork, after_fork_in_parent, after_fork_in_child) != 0)
         return mr_error_set(error, MR_ENOMEM, "out of memory");
-    if (probe->config.endpoints.count == 0 && !is_recorder(probe))
+    if (!mr_config_has_endpoint(&probe->config) && !is_recorder(probe))
         return MR_OK;
     status = mr_probe_run(probe, error);
     probe->is_whole = probe->config.starts_on;
@@ -482,6 +489,7 @@ MR_EXPORT int mr_probe_stats(struct mr_probe_counts *stats)
         return -1;
     stats->events_written = mr_load_acquire(&probe->events_written);
     stats->events_acked = mr_load_acquire(&probe->events_acked);
+    stats->events_discarded = mr_load_acquire(&probe->events_discarded);
     stats->lost_ring_full = mr_probe_lost(probe, MR_LOSS_RING_FULL);
     stats->lost_block_timeout = mr_probe_lost(probe, MR_LOSS_BLOCK_TIMEOUT);
     stats->lost_budget = mr_probe_lost(probe, MR_LOSS_BUDGET);

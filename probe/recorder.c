@@ -370,6 +370,14 @@ void mr_recorder_modules(struct mr_recorder *recorder,
     mr_store_release(&header->epoch, epoch); /* [P] */
 }
 
+void mr_recorder_depth(struct mr_recorder *recorder, const struct mr_depth *depth)
+{
+    /* Relaxed: numbers for people, each for itself. */
+    mr_store_relaxed(&recorder->header->depth_limit, depth->limit);
+    if (depth->limit > 0)
+        mr_store_relaxed(&recorder->header->depth_skipped, mr_depth_skipped(depth));
+}
+
 void mr_recorder_sample(struct mr_recorder *recorder)
 {
     struct mr_recorder_header *header = recorder->header;

@@ -6,7 +6,7 @@
  *
  *     status = mr_recorder_open(&recorder, &config, &source, exe, &error);
  *     pool->recorder = &recorder;                     // rings come from it from here on
- *     mr_recorder_modules(&recorder, &table);         // now and then: what is loaded
+ *     mr_recorder_modules(&recorder, &table);         // when it changed: what is loaded
  *     mr_recorder_sample(&recorder);                  // now and then: the clock
  *     mr_recorder_end(&recorder);                     // the program's normal end
  *
@@ -20,12 +20,13 @@
  * costs rings, counted as `budget`, and never a SIGBUS.
  *
  * ring_new and use: any thread, signals blocked, async-signal-safe. The rest: one thread
- * at a time.
+ * at a time; modules beside the others, under the lock of probe/changes.h.
  */
 #ifndef MR_PROBE_RECORDER_H
 #define MR_PROBE_RECORDER_H
 
 #include "probe/config.h"
+#include "probe/depth.h"
 #include "probe/modules.h"
 #include "probe/own_fd.h"
 #include "probe/recorder_format.h"
@@ -66,6 +67,8 @@ bool mr_recorder_reserve(struct mr_recorder *recorder, const void *at, uint64_t 
 /* The table as it is now: what came, and what is gone, begin a new epoch. */
 void mr_recorder_modules(struct mr_recorder *recorder,
                          const struct mr_module_table *table);
+/* How many calls were not recorded for a depth limit. */
+void mr_recorder_depth(struct mr_recorder *recorder, const struct mr_depth *depth);
 void mr_recorder_sample(struct mr_recorder *recorder);
 /* The memory of named sites, for mr_named_init_at(). */
 void *mr_recorder_named(struct mr_recorder *recorder);

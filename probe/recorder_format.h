@@ -37,7 +37,7 @@
 #include <stdint.h>
 
 #define MR_RECORDER_MAGIC UINT64_C(0x314345525f524c4d) /* "MLR_REC1" */
-#define MR_RECORDER_VERSION 1
+#define MR_RECORDER_VERSION 2
 #define MR_RECORDER_MODULES_MAX 2048
 #define MR_RECORDER_TEXT_SIZE 256
 #define MR_RECORDER_PATH_SIZE 1024
@@ -127,8 +127,10 @@ struct mr_recorder_header {
     char attributes[MR_RECORDER_ATTRIBUTES_SIZE]; /* key \0 value \0 ... */
     /* Changing. */
     _Atomic uint32_t module_count, ring_count, epoch;
-    _Atomic uint32_t is_ended;   /* the program came to its normal end */
-    _Atomic uint64_t words_used; /* bytes */
+    _Atomic uint32_t is_ended;      /* the program came to its normal end */
+    _Atomic uint32_t depth_limit;   /* levels; 0: none */
+    _Atomic uint64_t depth_skipped; /* calls below it, as of some 100 ms ago */
+    _Atomic uint64_t words_used;    /* bytes */
     struct mr_recorder_sample first_sample, last_samples[2]; /* [sample_count & 1] */
     _Atomic uint32_t sample_count;                           /* 0: none but the first */
     struct mr_cuts cuts; /* when recording was switched */

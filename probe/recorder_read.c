@@ -132,6 +132,12 @@ bool mr_recorder_view_named(const struct mr_recorder_view *view, uint32_t index,
     return true;
 }
 
+uint32_t mr_recorder_view_depth(const struct mr_recorder_view *view, uint64_t *skipped)
+{
+    *skipped = mr_load_relaxed(&view->header->depth_skipped);
+    return mr_load_relaxed(&view->header->depth_limit);
+}
+
 uint64_t mr_recorder_view_lost(const struct mr_recorder_view *view, uint32_t reason)
 {
     uint64_t sum = 0;

@@ -74,6 +74,8 @@ bool mr_recorder_view_named(const struct mr_recorder_view *view, uint32_t index,
                             struct mr_named_entry *out);
 /* Events lost before they had a stream. */
 uint64_t mr_recorder_view_lost(const struct mr_recorder_view *view, uint32_t reason);
+/* The depth limit, 0: none; *skipped: calls below it, as of some 100 ms before. */
+uint32_t mr_recorder_view_depth(const struct mr_recorder_view *view, uint64_t *skipped);
 /* Who it was, but for policy and clock. `info` points into the view and into `texts`. */
 struct mr_recorder_texts {
     struct mr_recorder_header header;

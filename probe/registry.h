@@ -12,6 +12,7 @@
 #define MR_PROBE_REGISTRY_H
 
 #include "base/id.h"
+#include "probe/changes.h"
 #include "probe/clock.h"
 #include "probe/config.h"
 #include "probe/counters.h"
@@ -20,6 +21,7 @@
 #include "probe/named.h"
 #include "probe/own_fd.h"
 #include "probe/pool.h"
+#include "probe/prune.h"
 #include "probe/recorder.h"
 #include "probe/tick.h"
 
@@ -61,6 +63,8 @@ struct mr_probe {
     pthread_key_t thread_key;
     struct mr_counters counters;
     struct mr_depth depth;
+    _Atomic uint64_t context_ids; /* given to threads so far, probe/context.c */
+    struct mr_prune prune;
     /*
      * Events lost before they had a stream; striped, so that threads do not share a line.
      * The recorder's, where there is one.
@@ -79,27 +83,25 @@ struct mr_probe {
     _Atomic uint32_t flush_wanted, flush_done;
     _Atomic uint32_t stop_wanted, stopped;
     /* The writer's counts for mr_probe_stats(). */
-    _Atomic uint64_t events_written, events_acked;
+    _Atomic uint64_t events_written, events_acked, events_discarded;
     _Atomic uint64_t lost[MR_LOSS_REASON_COUNT];
     struct mr_link link;
     struct mr_writer *writer;
 
     /*
-     * From helper to writer. Addresses: set once, then has_addresses is released [P],
-     * acquired by the writer [C]. The scanned table belongs to the helper while
-     * is_scanned is 0, to the writer while it is 1.
+     * From helper to writer. Addresses belong to the helper while has_addresses is 0, to the
+     * writer while it is 1; who wants them renewed gives them back.
      */
     struct mr_sender_address addresses[MR_SENDER_ADDRESSES_MAX];
     uint32_t address_count;
+    bool has_names; /* not all hosts are numeric: addresses may change */
     _Atomic uint32_t has_addresses;
-    _Atomic uint32_t is_scanned;
     _Atomic uint32_t is_full; /* the writer has no room: who waits for it gives up */
-    _Atomic uint32_t scan_wanted, scan_done; /* requests for scans, see helper.c */
-    _Atomic uint32_t is_helper_done;         /* all that there will be was scanned */
+    _Atomic uint32_t is_helper_done; /* the last look at the modules is over */
     /* Keep the helper out of the loader while the program forks; see helper.c. */
     _Atomic uint32_t is_scanning, is_forking;
-    uint64_t generation; /* of modules at the last scan; the helper's */
-    struct mr_module_table scanned;
+    uint64_t generation; /* of modules at the helper's last look */
+    struct mr_changes changes;
 };
 
 MR_HIDDEN extern struct mr_probe *mr_probe;
@@ -138,11 +140,8 @@ MR_HIDDEN enum mr_status mr_writer_start(struct mr_probe *probe);
 MR_HIDDEN enum mr_status mr_helper_start(struct mr_probe *probe);
 /* In a forked child, before a new start. */
 MR_HIDDEN void mr_writer_after_fork(struct mr_probe *probe);
-/*
- * A module was just opened: waits until the writer knows it, so that what runs in it has
- * names from the first event on; a second at most. Any thread, in its constructors.
- */
-MR_HIDDEN void mr_helper_meet_module(struct mr_probe *probe);
+/* The writer: some words wait for a look at the modules. */
+MR_HIDDEN void mr_helper_ask(struct mr_probe *probe);
 MR_HIDDEN void mr_helper_before_fork(struct mr_probe *probe);
 MR_HIDDEN void mr_helper_after_fork(struct mr_probe *probe, bool is_child);
 

@@ -27,6 +27,8 @@
 /* The cursor: which part, and how many of it were told. */
 enum part { MODULES, GONE, NAMED, COUNTERS, STREAMS, ENDED, LOSSES, SYNC, PARTS };
 #define PART_SHIFT 32
+/* Of each counter: itself, and why threads went without. */
+#define PER_COUNTER (1 + MR_COUNTERS_REASONS_MAX)
 
 /* What one call has told so far. */
 struct page {
@@ -103,18 +105,18 @@ static bool put_named(struct page *page)
     return has_room;
 }
 
-/* Each, then each with why it does not count on some threads. */
+/* Each, then each with every reason why it does not count on some threads. */
 static bool put_counters(struct page *page)
 {
     const struct mr_counters *counters = &page->writer->probe->counters;
     uint32_t count = counters->count;
     bool has_room = true;
 
-    while (has_room && count > 0 && page->told < 2 * count) {
+    while (has_room && count > 0 && page->told < PER_COUNTER * count) {
         char text[MR_COUNTER_REASON_SIZE];
         struct mr_dict_item item;
 
-        has_room = mr_counters_item(counters, page->told % count, page->told >= count,
+        has_room = mr_counters_item(counters, page->told % count, page->told / count,
                                     text, &item)
                        ? put(page, &item)
                        : skip(page);
@@ -245,13 +247,30 @@ size_t mr_repeat(void *context, uint64_t *cursor, uint8_t *out, size_t capacity)
     return mr_dict_writer_finish(&page.dict);
 }
 
-void mr_repeat_note_gone(struct mr_writer *writer, const struct mr_module *module)
+void mr_repeat_note_gone(struct mr_writer *writer, const struct mr_module *module,
+                         uint32_t epoch)
 {
     struct mr_gone_module *gone =
         &writer->gone[writer->gone_count++ % MR_WRITER_GONE_MAX];
 
     gone->module = *module;
-    gone->until_sequence = writer->has_sender ? writer->sender.next_sequence : 0;
+    gone->epoch = epoch;
+    gone->until_sequence = UINT64_MAX;
+    writer->gone_open++;
+}
+
+void mr_repeat_note_epoch(struct mr_writer *writer, uint32_t oldest)
+{
+    uint64_t next = writer->has_sender ? writer->sender.next_sequence : 0;
+
+    writer->gone_open = 0;
+    for (uint32_t i = 0; i < MR_WRITER_GONE_MAX && i < writer->gone_count; i++) {
+        struct mr_gone_module *gone = &writer->gone[i];
+
+        if (gone->until_sequence == UINT64_MAX && gone->epoch <= oldest)
+            gone->until_sequence = next;
+        writer->gone_open += gone->until_sequence == UINT64_MAX;
+    }
 }
 
 void mr_repeat_note_ended(struct mr_writer *writer)

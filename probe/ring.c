@@ -9,6 +9,7 @@
  * sleeping      writer; owner  both           relaxed; a wake-up that is missed costs one
  *                                             sleep of the writer
  * draining, pid starter        owner          relaxed; a hint, waits are bounded
+ * cpu           owner          writer         relaxed; a hint
  *
  * Pairs: [W]-[S] a word, and what its site was registered with; [T]-[R] the writer's
  * reads of a slot before its reuse; [D]-[C] all the owner did before its end.
@@ -25,8 +26,10 @@
 #include "probe/recorder_format.h"
 
 #include <errno.h>
+#include <sched.h>
 
 #define BLOCK_SLEEP_NS (50 * MR_MICROSECOND_NS)
+#define LINE_WORDS (MR_CACHE_LINE / sizeof(uint64_t))
 #define SYNC_WORDS 2
 #define LOSS_WORDS 3
 /* Policy drop: room that must be there before a thread begins again, 1 / this. */
@@ -80,12 +83,26 @@ static void put_counted(struct mr_thread *thread, const struct mr_event *event,
     mr_ring_store(thread, index, event->bits | (uint32_t)ticks);
 }
 
+/* An event at numbers that were taken for it, `index` on; its first word comes last. */
+static void put_reserved(struct mr_thread *thread, const struct mr_event *event,
+                         uint64_t ticks, uint64_t index)
+{
+    if (event->values) {
+        put_counted(thread, event, ticks, index);
+        return;
+    }
+    for (uint32_t i = 1; i < event->words; i++)
+        mr_ring_store(thread, index + i, event->rest[i - 1] & MR_WORD_PAYLOAD_MASK);
+    mr_ring_store(thread, index, event->bits | (uint32_t)ticks);
+}
+
 static void put_sync(struct mr_thread *thread, uint64_t ticks)
 {
     thread->sync_index = thread->cursor;
     thread->period_before = thread->period;
     put_record(thread, mr_word_record(MR_RECORD_SYNC, 1, 0, ticks), &ticks, 1, 0);
     thread->period = ticks >> 31;
+    mr_tick_forget(&thread->tick);
 }
 
 static void put_losses(struct mr_thread *thread, uint64_t ticks)
@@ -123,6 +140,7 @@ static bool grant(struct mr_thread *thread, uint64_t need)
         want = end;
     if (want > thread->limit)
         thread->limit = want;
+    mr_store_relaxed(&thread->ring->cpu, sched_getcpu());
     return true;
 }
 
@@ -231,6 +249,7 @@ void mr_ring_drop(struct mr_thread *thread, const struct mr_event *event,
     (void)mr_add_relaxed(&thread->ring->pending[reason], 1);
     thread->flags |= MR_THREAD_DROPPING;
     thread->period = MR_PERIOD_NONE;
+    mr_tick_forget(&thread->tick);
 }
 
 /* Inside a handler that came while the thread waits for room. */
@@ -245,6 +264,14 @@ static enum mr_loss_reason full_reason(const struct mr_thread *thread)
     if (thread->ring->shared->policy != MR_POLICY_BLOCK)
         return MR_LOSS_RING_FULL;
     return is_nested(thread) ? MR_LOSS_NESTED : MR_LOSS_BLOCK_TIMEOUT;
+}
+
+/* The one record of many words that is no event. */
+static bool is_landing(const struct mr_event *event)
+{
+    uint32_t site = mr_word_site(event->bits);
+
+    return site < MR_SITE_FIRST_NAMED && (site & 0xff) == MR_RECORD_LANDING;
 }
 
 /* Writes the event where it belongs; `need` words are granted. */
@@ -263,7 +290,9 @@ static void put_event(struct mr_thread *thread, const struct mr_event *event,
     } else if (event->words == 1)
         put(thread, event->bits | (uint32_t)ticks);
     else
-        put_record(thread, event->bits | (uint32_t)ticks, &event->payload, 1, 1);
+        put_record(thread, event->bits | (uint32_t)ticks,
+                   event->rest ? event->rest : &event->payload, event->words - 1,
+                   is_landing(event) ? 0 : 1);
 }
 
 /* Signals are blocked, nothing of this thread is reserved but by interrupted frames. */
@@ -298,6 +327,7 @@ static bool leave_copied(struct mr_thread *thread)
     /* Relaxed: it was written before this process was. */
     if (!shared->is_original || mr_load_relaxed(shared->is_original))
         return false;
+    mr_tick_forget(&thread->tick);
     thread->words = NULL;
     thread->ring = NULL;
     thread->flags |= MR_THREAD_OWN; /* nothing of it is counted: the counts are shared */
@@ -335,10 +365,7 @@ static void event_masked(struct mr_thread *thread, const struct mr_event *event,
         index + event->words <= thread->limit) {
         if (!is_of_period(thread, ticks, index))
             return;
-        if (event->values)
-            put_counted(thread, event, ticks, index);
-        else
-            mr_ring_store(thread, index, event->bits | (uint32_t)ticks);
+        put_reserved(thread, event, ticks, index);
         return;
     }
     if (index != MR_INDEX_NONE)
@@ -366,6 +393,8 @@ void mr_ring_event_slow(struct mr_thread *thread, const struct mr_event *event,
     int saved_errno = errno;
     uint64_t mask;
 
+    if (event->words > 1) /* what follows is not before it */
+        mr_tick_forget(&thread->tick);
     if (index != MR_INDEX_NONE || !drop_early(thread, event)) {
         mask = mr_signals_block();
         event_masked(thread, event, ticks, index, &mask);
@@ -382,27 +411,103 @@ void mr_ring_event_one_slow(struct mr_thread *thread, uint64_t bits, uint64_t ti
     mr_ring_event_slow(thread, &event, ticks, index);
 }
 
+/*
+ * The lines that are next after those of the events to come were last with the writer. To
+ * get one back takes as long as ten events, and the processor holds too few stores to wait
+ * for more than one or two.
+ */
+static void fetch_lines(const struct mr_thread *thread, uint64_t cursor)
+{
+    for (uint64_t ahead = MR_TICK_EVENTS; ahead < UINT64_C(2) * MR_TICK_EVENTS;
+         ahead += LINE_WORDS)
+        mr_arch_prefetch_write(
+            (uintptr_t)&thread->words[(cursor + ahead) & thread->mask]);
+}
+
+/*
+ * What the next `events` may share of a read at `now`: their words are within what is
+ * granted, and of one lap. A handler may come anywhere and do the same: then what is here
+ * is mixed, and not published.
+ */
+static void share(struct mr_thread *thread, uint64_t number, uint64_t now,
+                  uint64_t events)
+{
+    struct mr_tick_view *view = &thread->tick;
+    uint64_t cursor = mr_arch_reload(&thread->cursor), until = cursor + events;
+    uint64_t lap_end = (cursor | thread->mask) + 1, limit = thread->limit;
+    uint64_t stamp = mr_ring_lap(cursor, thread->lap_shift) | (uint32_t)now;
+    uint64_t base =
+        (uintptr_t)thread->words - (cursor & ~thread->mask) * sizeof(uint64_t);
+
+    if (until > lap_end)
+        until = lap_end;
+    mr_arch_set(&view->until, until < limit ? until : limit);
+    mr_arch_set(&view->base, base);
+    mr_arch_set(&view->stamp, stamp);
+    if (mr_arch_reload(&view->until) == (until < limit ? until : limit) &&
+        mr_arch_reload(&view->base) == base &&
+        mr_arch_reload(&thread->period) == now >> 31)
+        mr_arch_set(&view->number, number);
+}
+
 void mr_ring_event_read(struct mr_thread *thread, uint64_t bits, uint64_t number)
 {
-    mr_ring_event_at(thread, bits, mr_tick_read(&thread->tick, thread->cursor, number));
+    struct mr_tick_view *view = &thread->tick;
+    uint64_t now = mr_clock_ticks(), events;
+
+    mr_ring_event_at(thread, bits, now);
+    if (view->number == 0 && view->seen == number)
+        return;
+    mr_tick_forget(view);
+    events = mr_tick_read(view, mr_arch_reload(&thread->cursor), number, now);
+    if (events > 1 && thread->period == now >> 31)
+        share(thread, number, now, events - 1);
+    fetch_lines(thread, thread->cursor);
+}
+
+/*
+ * A handler that took later numbers since has made ours one to be used; its time is that of
+ * the last read.
+ */
+void mr_ring_event_again(struct mr_thread *thread, uint64_t bits, uint64_t index)
+{
+    if (mr_arch_give_back(&thread->cursor, index))
+        mr_ring_event_read(thread, bits, mr_load_relaxed(&mr_tick.number));
+    else
+        mr_ring_event_one_slow(thread, bits, mr_arch_reload(&thread->tick.ticks), index);
+}
+
+/* Takes its numbers in one go; under policy overwrite, strangers must be told before. */
+static void event_of_many(struct mr_thread *thread, const struct mr_event *event,
+                          uint64_t ticks)
+{
+    uint64_t index;
+
+    mr_tick_forget(&thread->tick); /* what follows is not before it */
+    if (ticks >> 31 != thread->period || thread->ring->recorded) {
+        mr_ring_event_slow(thread, event, ticks, MR_INDEX_NONE);
+        return;
+    }
+    index = mr_arch_reserve_run(&thread->cursor, event->words);
+    if (index + event->words > thread->limit ||
+        ticks >> 31 != mr_arch_reload(&thread->period))
+        mr_ring_event_slow(thread, event, ticks, index);
+    else
+        put_reserved(thread, event, ticks, index);
 }
 
 void mr_ring_event_counted(struct mr_thread *thread, uint64_t bits, uint64_t ticks,
                            const uint64_t *values, uint32_t count)
 {
     struct mr_event event = {.bits = bits, .words = 2 + count, .values = values};
-    uint64_t index;
 
-    if (ticks >> 31 != thread->period) {
-        mr_ring_event_slow(thread, &event, ticks, MR_INDEX_NONE);
-        return;
-    }
-    index = mr_arch_reserve_run(&thread->cursor, event.words);
-    if (index + event.words > thread->limit ||
-        ticks >> 31 != mr_arch_reload(&thread->period))
-        mr_ring_event_slow(thread, &event, ticks, index);
-    else
-        put_counted(thread, &event, ticks, index);
+    event_of_many(thread, &event, ticks);
+}
+
+void mr_ring_event_record(struct mr_thread *thread, const struct mr_event *event,
+                          uint64_t ticks)
+{
+    event_of_many(thread, event, ticks);
 }
 
 static uint32_t log2_of(uint64_t power)
@@ -439,6 +544,7 @@ void mr_ring_detach(struct mr_thread *thread)
 
     if (ring->recorded)
         mr_ring_record_end(thread);
+    mr_tick_forget(&thread->tick);
     thread->words = NULL;
     thread->ring = NULL;
     mr_store_relaxed(&ring->end, thread->cursor);
@@ -452,6 +558,7 @@ void mr_ring_reset(struct mr_ring *ring)
     mr_store_relaxed(&ring->tail, 0);
     mr_store_relaxed(&ring->end, 0);
     mr_store_relaxed(&ring->nesting, 0);
+    mr_store_relaxed(&ring->cpu, -1);
     for (size_t i = 0; i < MR_LOSS_REASON_COUNT; i++)
         mr_store_relaxed(&ring->pending[i], 0);
     ring->done = (struct mr_ring_place){.is_first = true};

@@ -42,6 +42,7 @@
 #include "net/wire.h"
 #include "probe/arch.h"
 #include "probe/cuts.h"
+#include "probe/prune_marks.h"
 #include "probe/tick.h"
 
 #include <stdbool.h>
@@ -73,6 +74,20 @@ struct mr_ring_shared {
     _Atomic uint32_t
         *is_original; /* 0 in a copy of the process; policy overwrite, or NULL */
     struct mr_cuts cuts;
+    struct mr_prune_marks prunes;
+};
+
+#define MR_RING_PRUNED_OPEN_MAX 8
+
+/* Sites that are pruned in the stream: probe/drain_prune.c. */
+struct mr_ring_pruned {
+    uint32_t seen;     /* of ring_shared.prunes, told in the stream */
+    bool is_looked_at; /* calls of them may be among the words */
+    bool was_dropped;  /* the call event before: values of counters behind it go, too */
+    uint32_t open_count;
+    uint32_t open[MR_RING_PRUNED_OPEN_MAX]; /* sites whose enters were taken out */
+    uint32_t deeper;                        /* more of them, inside */
+    uint64_t until_ns;                      /* 0: until the next mark */
 };
 
 #define MR_RING_HOLES_MAX 8
@@ -86,9 +101,18 @@ struct mr_ring_place {
     uint64_t sync_ticks; /* full time of the last sync record */
     bool is_first, is_last;
     uint32_t cuts_seen; /* of ring_shared.cuts, told in the stream */
+    uint32_t epoch;     /* of the next word; 0: not known yet (probe/epochs.h) */
+    struct mr_ring_pruned pruned;
     /* Words given up in what is staged; see mr_drain_commit(). */
     uint32_t hole_count;
     uint64_t holes[MR_RING_HOLES_MAX];
+};
+
+/* Whether words wait; the first may for a look at the modules: probe/drain_epoch.c. */
+struct mr_ring_hold {
+    bool is_held, has_look;
+    uint32_t look;
+    uint64_t until, since_ns; /* word number */
 };
 
 struct mr_ring {
@@ -105,6 +129,9 @@ struct mr_ring {
     uint64_t start_address; /* of the thread's start function; 0: unknown */
     uint64_t start_ticks;
     uint32_t cuts_before;     /* cuts before its thread began */
+    uint32_t prunes_before;   /* prunes that had settled when it took the ring */
+    uint64_t *_Atomic pruned; /* counts by slot of probe/pruned.h, or NULL; of the ring */
+    uint64_t pruned_bytes;
     _Atomic uint32_t state;   /* enum mr_ring_state */
     _Atomic uint32_t is_cold; /* at state FREE: its pages went back to the system */
     _Atomic uint32_t name_version;
@@ -113,7 +140,8 @@ struct mr_ring {
     /* The owner's: losses since the last loss record. */
     MR_ALIGNED(MR_CACHE_LINE) _Atomic uint64_t pending[MR_LOSS_REASON_COUNT];
     _Atomic uint64_t nesting; /* bits 0-30 pops, 31-61 pushes, as in a loss record */
-    _Atomic uint64_t end;     /* at state CLOSED: the number of words ever reserved */
+    _Atomic int32_t cpu; /* the processor that it was on at its last grant; -1: unknown */
+    _Atomic uint64_t end; /* at state CLOSED: the number of words ever reserved */
     /* The owner's, policy overwrite. */
     uint64_t first_index;          /* of the thread */
     uint64_t not_events;           /* words since then that are none, less losses told */
@@ -124,6 +152,7 @@ struct mr_ring {
     /* The writer's. */
     MR_ALIGNED(MR_CACHE_LINE) _Atomic uint64_t tail;
     struct mr_ring_place done, staged;
+    struct mr_ring_hold hold;
     struct mr_ring *staged_next;
     bool is_staged, is_announced;
     uint32_t announced_name;
@@ -165,8 +194,10 @@ enum mr_thread_flag {
 /* What the slow path needs to know of an event: first word without time and lap. */
 struct mr_event {
     uint64_t bits;
-    uint64_t payload;       /* of a wide record */
-    uint32_t words;         /* 1, or 2 with payload, or 2 and one for each of `values` */
+    uint64_t payload; /* of a record of 2 words */
+    uint32_t
+        words; /* 1, or 2 with payload, or 1 + rest, or 2 and one for each of `values` */
+    const uint64_t *rest;   /* payload of a record of any size, or NULL */
     const uint64_t *values; /* of counters, or NULL */
 };
 
@@ -243,9 +274,39 @@ static MR_ALWAYS_INLINE MR_NO_INSTRUMENT void mr_ring_event(struct mr_thread *th
     mr_ring_event_at(thread, bits, mr_clock_ticks());
 }
 
-/* Clock hybrid, where the counter is to be read: `number` is the published tick. */
-MR_NOINLINE MR_COLD void mr_ring_event_read(struct mr_thread *thread, uint64_t bits,
-                                            uint64_t number);
+/* Clock hybrid, where the counter is to be read: `number` is the published one. */
+MR_NOINLINE void mr_ring_event_read(struct mr_thread *thread, uint64_t bits,
+                                    uint64_t number);
+/* The same for an event that took number `index`, which it must not use. */
+MR_NOINLINE void mr_ring_event_again(struct mr_thread *thread, uint64_t bits,
+                                     uint64_t index);
+
+/* The events of `thread` share the time of its last read; then it has a ring. */
+static MR_ALWAYS_INLINE MR_NO_INSTRUMENT bool mr_ring_shares(
+    const struct mr_thread *thread, uint64_t number)
+{
+    return number == thread->tick.number;
+}
+
+/*
+ * An event with the time of the last read. All that a word depends on beside its bits is
+ * in the view since that read; what does not hold any more shows in `until`, or, where a
+ * handler has come between and read anew, in `stamp`.
+ */
+static MR_ALWAYS_INLINE MR_NO_INSTRUMENT void mr_ring_event_shared(
+    struct mr_thread *thread, uint64_t bits)
+{
+    uint64_t word = bits | mr_arch_reload(&thread->tick.stamp), slot;
+    uint64_t index = mr_arch_reserve(&thread->cursor);
+
+    if (MR_UNLIKELY(index >= mr_arch_reload(&thread->tick.until) ||
+                    (uint32_t)word != (uint32_t)mr_arch_reload(&thread->tick.stamp))) {
+        mr_ring_event_again(thread, bits, index);
+        return;
+    }
+    slot = thread->tick.base + index * sizeof(uint64_t);
+    mr_store_release((_Atomic uint64_t *)(uintptr_t)slot, word); /* [W] */
+}
 
 /* Clock hybrid (probe/tick.h): mostly the time of the last read. */
 static MR_ALWAYS_INLINE MR_NO_INSTRUMENT void mr_ring_event_hybrid(
@@ -253,12 +314,10 @@ static MR_ALWAYS_INLINE MR_NO_INSTRUMENT void mr_ring_event_hybrid(
 {
     uint64_t number = mr_load_relaxed(&mr_tick.number);
 
-    if (MR_UNLIKELY(number != thread->tick.number ||
-                    thread->cursor >= thread->tick.until)) {
+    if (MR_LIKELY(mr_ring_shares(thread, number)))
+        mr_ring_event_shared(thread, bits);
+    else
         mr_ring_event_read(thread, bits, number);
-        return;
-    }
-    mr_ring_event_at(thread, bits, mr_arch_reload(&thread->tick.ticks));
 }
 
 /*
@@ -268,6 +327,10 @@ static MR_ALWAYS_INLINE MR_NO_INSTRUMENT void mr_ring_event_hybrid(
  */
 void mr_ring_event_counted(struct mr_thread *thread, uint64_t bits, uint64_t ticks,
                            const uint64_t *values, uint32_t count);
+
+/* A record with its payload in `rest`, one event at `ticks`; as above, one unit. */
+void mr_ring_event_record(struct mr_thread *thread, const struct mr_event *event,
+                          uint64_t ticks);
 
 /* A function outside every site window: two words, always by the slow path. */
 static inline MR_NO_INSTRUMENT void mr_ring_wide(struct mr_thread *thread, uint64_t dir,

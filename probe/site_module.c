@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "probe/site_module.h"
 
-#include "probe/patch.h"
-
 #include <string.h>
 #include <sys/mman.h>
 
@@ -158,7 +156,6 @@ static void neutralise(struct mr_patch *patch, const struct mr_module *module,
 {
     uint64_t address = module->address + point->offset;
 
-    /* XRay's sleds already do nothing. */
     if (point->size == SITE_BYTES)
         (void)mr_patch_write(patch, address, nop5, sizeof(nop5));
     else if (point->size == SITE_BYTES + 1)
@@ -168,10 +165,14 @@ static void neutralise(struct mr_patch *patch, const struct mr_module *module,
 enum mr_status mr_site_module_neutralise(const struct mr_site_module *told,
                                          struct mr_error *error)
 {
+    struct mr_site_module calls = *told;
     struct mr_site_table table = {0};
     struct mr_module module;
     struct mr_patch patch;
-    enum mr_status status = find(told, &module, &table, error);
+    enum mr_status status;
+
+    calls.xray_end = calls.xray_start; /* XRay's sleds already do nothing */
+    status = find(&calls, &module, &table, error);
 
     if (status != MR_OK)
         return status;
@@ -190,18 +191,29 @@ void mr_site_module_close(struct mr_site_state *state)
     (void)munmap(state, sizeof(*state));
 }
 
+/* Of a pruned function only the entry is on: its thunk counts. */
+static bool is_point_on(const struct mr_site_point *point, bool is_on, bool is_pruned)
+{
+    return is_on && (!is_pruned || point->kind == MR_SITE_ENTER);
+}
+
 /* True if all points of the function are in the new state. */
 static bool switch_function(struct mr_site_state *state, struct mr_patch *patch,
-                            const struct mr_site_function *function, bool is_on)
+                            const struct mr_site_function *function, bool is_on,
+                            bool is_pruned)
 {
     bool is_done = true;
 
     for (uint32_t i = function->first; i != MR_SITE_POINT_NONE;
          i = state->table.points[i].next) {
         const struct mr_site_point *point = &state->table.points[i];
+        bool was_on = is_point_on(point, function->is_on, function->is_pruned);
+        bool will_be_on = is_point_on(point, is_on, is_pruned);
 
-        if (mr_patch_swap(patch, point_address(state, point), opcode(point, !is_on),
-                          opcode(point, is_on))) {
+        if (was_on == will_be_on)
+            continue;
+        if (mr_patch_swap(patch, point_address(state, point), opcode(point, was_on),
+                          opcode(point, will_be_on))) {
             state->patched++;
         } else {
             state->foreign += !patch->is_refused;
@@ -218,7 +230,7 @@ static void apply_to(struct mr_site_state *state, struct mr_patch *patch,
     result->matched++;
     if (function->is_on == is_on)
         return;
-    if (!switch_function(state, patch, function, is_on)) {
+    if (!switch_function(state, patch, function, is_on, function->is_pruned)) {
         result->refused++;
         return;
     }
@@ -243,7 +255,7 @@ enum mr_status mr_site_module_apply(struct mr_site_state *state,
 
         if (mr_site_rule_matches(rule, has_names ? &symbols : NULL,
                                  state->module.address + function->offset,
-                                 function->size))
+                                 function->is_always ? UINT64_MAX : function->size))
             apply_to(state, &patch, function, rule->is_on, result);
     }
     status = mr_patch_close(&patch);
@@ -253,4 +265,35 @@ enum mr_status mr_site_module_apply(struct mr_site_state *state,
     result->sites += state->table.function_count;
     result->on += state->on;
     return status;
+}
+
+struct mr_site_function *mr_site_module_find(const struct mr_site_state *state,
+                                             uint64_t address)
+{
+    const struct mr_site_table *table = &state->table;
+    uint64_t offset = address - state->module.address;
+
+    for (uint32_t i = 0; i < table->function_count; i++)
+        if (table->functions[i].offset == offset)
+            return &table->functions[i];
+    return NULL;
+}
+
+/* The exits first: an enter without exit is known for what it is, the reverse is not. */
+bool mr_site_module_prune(struct mr_site_state *state, struct mr_patch *patch,
+                          struct mr_site_function *function, bool is_pruned)
+{
+    uint32_t number = (uint32_t)(function - state->table.functions);
+    bool is_done = true;
+
+    if (function->is_pruned == is_pruned)
+        return true;
+    if (is_pruned)
+        is_done = switch_function(state, patch, function, function->is_on, true);
+    is_done = mr_stub_count(&state->stubs, number, is_pruned) && is_done;
+    if (!is_pruned)
+        is_done =
+            switch_function(state, patch, function, function->is_on, false) && is_done;
+    function->is_pruned = is_pruned;
+    return is_done;
 }

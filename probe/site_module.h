@@ -11,6 +11,7 @@
 #ifndef MR_PROBE_SITE_MODULE_H
 #define MR_PROBE_SITE_MODULE_H
 
+#include "probe/patch.h"
 #include "probe/site_rule.h"
 #include "probe/site_table.h"
 #include "probe/stub.h"
@@ -41,6 +42,17 @@ enum mr_status mr_site_module_neutralise(const struct mr_site_module *told,
 
 /* The module is not loaded any more, and no thread runs its code. */
 void mr_site_module_close(struct mr_site_state *state);
+
+/* The function that begins at `address`, or NULL. */
+struct mr_site_function *mr_site_module_find(const struct mr_site_state *state,
+                                             uint64_t address);
+
+/*
+ * Its calls are counted from here on, or recorded again. False: its code, or the code of
+ * its thunk, is not what it was, or is not to be written; some of it may be changed.
+ */
+bool mr_site_module_prune(struct mr_site_state *state, struct mr_patch *patch,
+                          struct mr_site_function *function, bool is_pruned);
 
 /*
  * Switches the functions that match to rule->is_on, and adds to *result. MR_EIO: the

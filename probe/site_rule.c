@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "probe/site_rule.h"
 
+#include "probe/code_loop.h"
+
 #include <fnmatch.h>
 #include <stdlib.h>
 #include <string.h>
@@ -156,7 +158,8 @@ bool mr_site_rule_matches(struct mr_site_rule *rule, const struct mr_symbols *sy
         for (uint32_t i = mr_symbols_first(symbols, address);
              i < symbols->count && symbols->items[i].address == address; i++)
             match_name(rule, symbols->items[i].name, &is_only, &is_except);
-    return is_only && !is_except && size >= rule->min_size;
+    return is_only && !is_except &&
+           (size >= rule->min_size || mr_code_has_loop(address, size));
 }
 
 const char *mr_site_rule_unmatched(const struct mr_site_rule *rule, uint32_t *at)

@@ -31,7 +31,10 @@ bool mr_site_rule_is_same(const struct mr_site_rule *a, const struct mr_site_rul
 bool mr_site_rule_is_all(const struct mr_site_rule *rule);
 /* Looks at names. */
 bool mr_site_rule_has_globs(const struct mr_site_rule *rule);
-/* A function without a name (symbols may be NULL) has the name "". */
+/*
+ * A function without a name (symbols may be NULL) has the name "". Its code is read where
+ * it is smaller than the rule wants: what has a loop is large. Size UINT64_MAX: it always is.
+ */
 bool mr_site_rule_matches(struct mr_site_rule *rule, const struct mr_symbols *symbols,
                           uint64_t address, uint64_t size);
 /* The first glob at `*at` or behind it that never matched, and *at behind it; NULL: none. */

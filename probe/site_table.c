@@ -23,8 +23,9 @@ struct fragment {
 struct finder {
     struct mr_site_table *table;
     const struct mr_module *module;
-    uint64_t entry, exit; /* addresses of __fentry__ and __return__ */
+    uint64_t entry, entry_always, exit; /* __fentry__, __fentry_always__, __return__ */
     struct mr_unwind_table unwind;
+    uint32_t next_unwind; /* where the next function of the XRay map may be */
     struct fragment *fragments;
     uint32_t fragment_count;
     uint64_t fragment_bytes;
@@ -116,6 +117,7 @@ static uint64_t slot_target(const struct mr_module *module, uint64_t slot)
     return target;
 }
 
+/* Where the call at `address` goes; 0: it is none, or not through one of our slots. */
 static uint64_t call_target(const struct finder *finder, uint64_t address,
                             const struct mr_x86 *instruction)
 {
@@ -129,6 +131,22 @@ static uint64_t call_target(const struct finder *finder, uint64_t address,
     return 0;
 }
 
+/*
+ * The instruction at `at`, which ends at `end` or before. Bytes behind `end` may be read:
+ * where more code follows, that spares the decoder a copy.
+ */
+static bool decode(const struct finder *finder, uint64_t at, uint64_t end,
+                   struct mr_x86 *instruction)
+{
+    const struct mr_module *module = finder->module;
+    bool is_in_text =
+        module->text_segments == 1 && at >= module->text_start && end <= module->text_end;
+
+    return mr_x86_decode(bytes_at(at), bytes_at(is_in_text ? module->text_end : end),
+                         instruction) &&
+           instruction->size <= end - at;
+}
+
 static bool is_ours(const struct mr_x86 *instruction)
 {
     return instruction->size == CALL_BYTES || instruction->size == CALL_BYTES + 1;
@@ -136,42 +154,57 @@ static bool is_ours(const struct mr_x86 *instruction)
 
 #define ENDBR64_BYTES 4
 
-/* The entry call of a function that begins at `start`; 0: it has none. */
-static uint64_t entry_call(const struct finder *finder, uint64_t start, uint32_t size,
-                           uint8_t *call_size)
+struct entry_call {
+    uint64_t address;
+    uint8_t size;
+    bool is_always;
+};
+
+/* The entry call of a function that begins at `start`. False: it has none. */
+static bool entry_call(const struct finder *finder, uint64_t start, uint32_t size,
+                       struct entry_call *call)
 {
     static const uint8_t endbr64[ENDBR64_BYTES] = {0xf3, 0x0f, 0x1e, 0xfa};
-    uint64_t at = start, end = start + size;
+    uint64_t at = start, end = start + size, target;
     struct mr_x86 instruction;
 
     if (size > ENDBR64_BYTES && memcmp(bytes_at(start), endbr64, sizeof(endbr64)) == 0)
         at += ENDBR64_BYTES;
-    if (!mr_x86_decode(bytes_at(at), bytes_at(end), &instruction) ||
-        !is_ours(&instruction) || call_target(finder, at, &instruction) != finder->entry)
-        return 0;
-    *call_size = instruction.size;
-    return at;
+    if (!decode(finder, at, end, &instruction) || !is_ours(&instruction))
+        return false;
+    target = call_target(finder, at, &instruction);
+    *call = (struct entry_call){.address = at,
+                                .size = instruction.size,
+                                .is_always = target == finder->entry_always};
+    return target == finder->entry || call->is_always;
 }
 
-/* Something at `at` would be a call of __return__, were it an instruction. */
-static bool looks_like_exit(const struct finder *finder, const uint8_t *at,
-                            const uint8_t *end)
+/* Bytes at `at`, behind those of an opcode, would make it a call of __return__. */
+static bool is_exit_behind(const struct finder *finder, const uint8_t *at,
+                           enum mr_x86_kind kind)
 {
-    struct mr_x86 instruction;
+    struct mr_x86 instruction = {.kind = (uint8_t)kind};
 
-    return (*at == 0xe8 || (*at == 0xff && end - at > 1 && at[1] == 0x15)) &&
-           mr_x86_decode(at, end, &instruction) &&
-           call_target(finder, (uint64_t)(uintptr_t)at, &instruction) == finder->exit;
+    memcpy(&instruction.displacement, at, sizeof(instruction.displacement));
+    return call_target(finder, (uint64_t)(uintptr_t)at + sizeof(int32_t), &instruction) ==
+           finder->exit;
 }
 
+/* What would be calls of __return__, were they instructions: e8, and ff 15. */
 static uint32_t count_candidates(const struct finder *finder, uint64_t start,
                                  uint32_t size)
 {
-    const uint8_t *at = bytes_at(start), *end = at + size;
+    const uint8_t *end = bytes_at(start) + size, *at;
     uint32_t count = 0;
 
-    for (; at < end; at++)
-        count += looks_like_exit(finder, at, end);
+    if (size < CALL_BYTES)
+        return 0;
+    end -= sizeof(int32_t);
+    for (at = bytes_at(start); (at = memchr(at, 0xe8, (size_t)(end - at))) != NULL; at++)
+        count += is_exit_behind(finder, at + 1, MR_X86_CALL);
+    end -= 1;
+    for (at = bytes_at(start); (at = memchr(at, 0xff, (size_t)(end - at))) != NULL; at++)
+        count += at[1] == 0x15 && is_exit_behind(finder, at + 2, MR_X86_CALL_MEMORY);
     return count;
 }
 
@@ -214,7 +247,7 @@ static bool walk(struct finder *finder, uint32_t function, uint64_t start, uint3
     struct mr_x86 instruction;
 
     for (; at < end; at += instruction.size) {
-        if (!mr_x86_decode(bytes_at(at), bytes_at(end), &instruction)) {
+        if (!decode(finder, at, end, &instruction)) {
             finder->table->point_count = points;
             finder->table->functions[function].first = first;
             return false;
@@ -237,13 +270,13 @@ static void find_fragments(struct finder *finder)
 {
     uint64_t start;
     uint32_t size;
-    uint8_t call_size;
+    struct entry_call call;
 
     for (uint32_t i = 0; i < finder->unwind.count; i++) {
         struct fragment *fragments;
 
         if (!mr_unwind_range(&finder->unwind, i, &start, &size) ||
-            entry_call(finder, start, size, &call_size) ||
+            entry_call(finder, start, size, &call) ||
             count_candidates(finder, start, size) == 0)
             continue;
         fragments = grow(finder->fragments, &finder->fragment_bytes,
@@ -268,11 +301,10 @@ static void disown_fragments(struct finder *finder, uint32_t function)
 
 static void find_function(struct finder *finder, uint64_t start, uint32_t size)
 {
-    uint8_t call_size;
-    uint64_t call = entry_call(finder, start, size, &call_size);
+    struct entry_call call;
     uint32_t function;
 
-    if (!call)
+    if (!entry_call(finder, start, size, &call))
         return;
     function = add_function(finder, start, size);
     if (finder->is_out_of_memory)
@@ -283,7 +315,8 @@ static void find_function(struct finder *finder, uint64_t start, uint32_t size)
         disown_fragments(finder, function);
         return;
     }
-    add_point(finder, function, call, MR_SITE_ENTER, call_size);
+    finder->table->functions[function].is_always = call.is_always;
+    add_point(finder, function, call.address, MR_SITE_ENTER, call.size);
 }
 
 static void find_functions(struct finder *finder)
@@ -325,24 +358,30 @@ static bool is_sled(const uint8_t *at, uint8_t kind)
     return kind == XRAY_EXIT ? at[0] == 0xc3 : at[0] == 0xeb && at[1] == 9;
 }
 
-static uint32_t function_size(const struct finder *finder, uint64_t address)
+/* Of the function at `address`; 0: the unwind table has none. Most follow each other. */
+static uint32_t function_size(struct finder *finder, uint64_t address)
 {
-    uint32_t low = 0, high = finder->unwind.count, size = 0;
+    const struct mr_unwind_table *unwind = &finder->unwind;
+    uint32_t low = 0, high = unwind->count, size = 0;
     uint64_t start;
 
-    while (low < high) {
-        uint32_t middle = low + (high - low) / 2;
+    if (finder->next_unwind < unwind->count &&
+        mr_unwind_start(unwind, finder->next_unwind) == address)
+        low = finder->next_unwind;
+    else
+        while (low < high) {
+            uint32_t middle = low + (high - low) / 2;
 
-        if (!mr_unwind_range(&finder->unwind, middle, &start, &size))
-            return 0;
-        if (start == address)
-            return size;
-        if (start < address)
-            low = middle + 1;
-        else
-            high = middle;
-    }
-    return 0;
+            if (mr_unwind_start(unwind, middle) < address)
+                low = middle + 1;
+            else
+                high = middle;
+        }
+    finder->next_unwind = low + 1;
+    return low < unwind->count && mr_unwind_range(unwind, low, &start, &size) &&
+                   start == address
+               ? size
+               : 0;
 }
 
 static void find_sled(struct finder *finder, const struct xray_entry *entry,
@@ -366,9 +405,12 @@ static void find_sled(struct finder *finder, const struct xray_entry *entry,
         (void)add_function(finder, function, function_size(finder, function));
         *function_start = function;
     }
-    if (!finder->is_out_of_memory)
-        add_point(finder, finder->table->function_count - 1, address,
-                  (enum mr_site_kind)kinds[entry->kind], XRAY_SLED_BYTES);
+    if (finder->is_out_of_memory)
+        return;
+    add_point(finder, finder->table->function_count - 1, address,
+              (enum mr_site_kind)kinds[entry->kind], XRAY_SLED_BYTES);
+    finder->table->functions[finder->table->function_count - 1].is_always |=
+        entry->is_always != 0;
 }
 
 static void find_sleds(struct finder *finder, const struct mr_site_module *sites)
@@ -398,8 +440,11 @@ enum mr_status mr_site_table_find(struct mr_site_table *table,
                                   const struct mr_site_module *sites,
                                   struct mr_error *error)
 {
-    struct finder finder = {
-        .table = table, .module = module, .entry = sites->entry, .exit = sites->exit};
+    struct finder finder = {.table = table,
+                            .module = module,
+                            .entry = sites->entry,
+                            .entry_always = sites->entry_always,
+                            .exit = sites->exit};
     bool has_unwind = mr_unwind_open(&finder.unwind, module);
 
     *table = (struct mr_site_table){0};

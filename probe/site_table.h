@@ -53,7 +53,9 @@ struct mr_site_point {
 struct mr_site_function {
     uint32_t offset, size; /* of its code, without parts that stand elsewhere */
     uint32_t first;        /* of its points */
-    uint8_t is_on;
+    uint8_t is_on;         /* as the filters say */
+    uint8_t is_pruned;     /* while it is on, its calls are counted instead of recorded */
+    uint8_t is_always;     /* MR_ALWAYS_TRACE: of any size, and never pruned */
 };
 
 struct mr_site_table {

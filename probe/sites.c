@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * field        written by                      read by              access
+ * generation   constructors and destructors    any thread           release add [G], acquire
+ *              of modules                                           load [L]
  * registry     constructors and destructors    the same, and any    under lock
  *              of modules, mr_sites_switch()   thread that asks
  * Code itself is written under the lock, too, and read by every thread that runs it:
@@ -18,7 +20,9 @@
 
 #include "probe/futex.h"
 #include "probe/hook_filter.h"
+#include "probe/hook_sites.h"
 #include "probe/include/millrace/probe.h"
+#include "probe/pruned.h"
 #include "probe/registry.h"
 #include "probe/site_module.h"
 
@@ -48,6 +52,9 @@ static struct {
     uint32_t rule_count;
     bool is_as_started; /* the last rule is the environment's */
 } registry = {.lock = PTHREAD_MUTEX_INITIALIZER};
+
+/* [G] before a module's table is given back: pairs with [L], of who kept a view of it. */
+static _Atomic uint32_t generation;
 
 /* Signals are blocked: a handler that forks would wait for its own thread. */
 static void lock(void)
@@ -92,6 +99,7 @@ static void sweep(const struct mr_module *next)
         struct mr_site_state *state = registry.states[i];
 
         if (is_gone(state, next)) {
+            (void)mr_add_acq_rel(&generation, 1); /* [G] */
             registry.patched += state->patched;
             registry.foreign += state->foreign;
             mr_site_module_close(state);
@@ -129,6 +137,7 @@ static void take(const struct mr_site_module *told)
                            MR_SITES_MODULES_MAX);
     else if (mr_site_module_open(&state, told, registry.windows, &error) == MR_OK) {
         registry.states[registry.count++] = state;
+        (void)mr_add_acq_rel(&generation, 1);
         apply_rules(state);
     }
     if (error.status != MR_OK)
@@ -137,7 +146,7 @@ static void take(const struct mr_site_module *told)
 
 void mr_probe_module_add(const struct mr_site_module *told)
 {
-    bool is_late = mr_probe_enabled() != 0;
+    struct mr_probe *probe = mr_probe;
     int saved_errno = errno;
 
     lock();
@@ -146,8 +155,10 @@ void mr_probe_module_add(const struct mr_site_module *told)
     else if (registry.early_count < EARLY_MAX)
         registry.early[registry.early_count++] = *told;
     unlock();
-    if (is_late)
-        mr_helper_meet_module(mr_probe);
+    /* What runs in it has names from its first event on. */
+    if (probe && mr_load_relaxed(&probe->is_running) &&
+        !(mr_thread_self.flags & MR_THREAD_OWN))
+        (void)mr_changes_look(probe, true);
     errno = saved_errno;
 }
 
@@ -157,6 +168,7 @@ void mr_probe_module_remove(const struct mr_site_module *told)
     for (uint32_t i = 0; i < registry.count; i++)
         if (registry.states[i]->key == told->entry)
             registry.states[i]->is_ended = true;
+    (void)mr_add_acq_rel(&generation, 1); /* [G] */
     unlock();
 }
 
@@ -246,7 +258,7 @@ void mr_sites_modules_changed(void)
     struct mr_sites_result result = {0};
 
     lock();
-    if (registry.rule_count > 1)
+    if (registry.rule_count > 0)
         (void)apply_to_hooks(&result, NULL);
     unlock();
 }
@@ -273,6 +285,80 @@ enum mr_status mr_sites_switch(const struct mr_site_filter *filter, bool is_on,
     unlock();
     if (result)
         *result = counted;
+    return status;
+}
+
+/* NULL: it has hooks, or is of a module that has gone. */
+static struct mr_site_function *find_function(uint32_t site, struct mr_site_state **state)
+{
+    uint64_t address = mr_windows_address(registry.windows, site);
+
+    for (uint32_t i = 0; i < registry.count; i++) {
+        const struct mr_module *module = &registry.states[i]->module;
+
+        *state = registry.states[i];
+        if (!(*state)->is_ended && address - module->address < module->size)
+            return mr_site_module_find(*state, address);
+    }
+    return NULL;
+}
+
+bool mr_sites_may_prune(uint32_t site)
+{
+    const struct mr_site_function *function;
+    struct mr_site_state *state;
+    bool may_prune;
+
+    lock();
+    function = registry.mode >= MR_SITES_OFF ? find_function(site, &state) : NULL;
+    may_prune = registry.mode >= MR_SITES_OFF && !(function && function->is_always);
+    unlock();
+    return may_prune;
+}
+
+bool mr_sites_is_pruned(uint32_t site)
+{
+    const struct mr_site_function *function;
+    struct mr_site_state *state;
+    bool is_pruned;
+
+    lock();
+    function = find_function(site, &state);
+    is_pruned = !function || function->is_pruned;
+    unlock();
+    return is_pruned;
+}
+
+static bool prune_patchable(uint32_t site, bool is_pruned, bool *is_done)
+{
+    struct mr_site_state *state;
+    struct mr_site_function *function = find_function(site, &state);
+    struct mr_patch patch;
+
+    if (!function)
+        return false;
+    mr_patch_open(&patch, &state->module);
+    *is_done = mr_site_module_prune(state, &patch, function, is_pruned);
+    (void)mr_patch_close(&patch);
+    return true;
+}
+
+enum mr_status mr_sites_prune(const uint32_t *sites, uint32_t count, bool is_pruned,
+                              bool *is_done)
+{
+    enum mr_status status = MR_OK;
+
+    lock();
+    for (uint32_t i = 0; i < count; i++) {
+        struct mr_pruned_site *told = mr_pruned_at(mr_pruned_find(sites[i]));
+
+        is_done[i] = true;
+        mr_store_relaxed(&told->is_hooked,
+                         !prune_patchable(sites[i], is_pruned, &is_done[i]));
+        mr_store_relaxed(&told->is_pruned, is_pruned);
+    }
+    status = mr_hook_filter_prune(registry.windows, registry.rules, registry.rule_count);
+    unlock();
     return status;
 }
 
@@ -322,6 +408,8 @@ void mr_sites_start(struct mr_probe *probe, enum mr_sites_mode mode)
 {
     lock();
     registry.mode = mode;
+    if (mode == MR_SITES_NEUTRAL)
+        mr_hook_sites_switch(false);
     if (mode >= MR_SITES_OFF) {
         registry.windows = &probe->windows;
         add_first_rules(&probe->config, mode);
@@ -353,6 +441,62 @@ bool mr_sites_unmatched(uint32_t *at, char *glob, size_t capacity)
         (void)snprintf(glob, capacity, "%s", found);
     unlock();
     return found != NULL;
+}
+
+uint32_t mr_sites_generation(void)
+{
+    return mr_load_acquire(&generation); /* [L] */
+}
+
+bool mr_sites_view_has(const struct mr_sites_view *view, uint64_t function)
+{
+    uint64_t offset = function - view->address;
+    uint32_t low = 0, high = view->count;
+
+    while (low < high) {
+        uint32_t middle = low + (high - low) / 2;
+
+        if (view->functions[middle].offset == offset)
+            return true;
+        if (view->functions[middle].offset < offset)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return false;
+}
+
+static void fill_view(struct mr_sites_view *view)
+{
+    for (uint32_t i = 0; i < registry.count; i++) {
+        const struct mr_site_state *state = registry.states[i];
+
+        if (state->is_ended || state->module.address - view->address >= view->size)
+            continue;
+        view->address = state->module.address;
+        view->functions = state->table.functions;
+        view->count = state->table.function_count;
+        return;
+    }
+}
+
+bool mr_sites_look(uint64_t address, uint64_t size, struct mr_sites_view *view)
+{
+    uint64_t mask;
+    bool is_free;
+
+    *view = (struct mr_sites_view){
+        .generation = mr_sites_generation(), .address = address, .size = size};
+    if (view->generation == 0)
+        return true;
+    mask = mr_signals_block();
+    is_free = pthread_mutex_trylock(&registry.lock) == 0;
+    if (is_free) {
+        fill_view(view);
+        (void)pthread_mutex_unlock(&registry.lock);
+    }
+    mr_signals_restore(mask);
+    return is_free;
 }
 
 void mr_sites_before_fork(void)

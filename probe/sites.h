@@ -11,7 +11,8 @@
  *     enum mr_status status = mr_sites_switch(&filter, true, &result, &error);
  *
  * A filter says which functions: those whose name matches one of `only` (all, if there is
- * none), none of `except`, and that are no smaller than `min_size` bytes of code. Globs
+ * none), none of `except`, and that are no smaller than `min_size` bytes of code, or have
+ * a loop, or MR_ALWAYS_TRACE where a patchable site can tell. Globs
  * are those of fnmatch(3), over the symbol's name; of a C++ function also over its
  * demangled name, with and without parameters, where the program has a demangler.
  * Switching changes the functions that match and leaves the others as they are. What was
@@ -42,7 +43,7 @@
 struct mr_site_filter {
     const char *const *only, *const *except;
     uint32_t only_count, except_count;
-    uint64_t min_size; /* bytes of code; 0: any */
+    uint64_t min_size; /* bytes of code; 0: any; what has a loop is never too small */
 };
 
 /* A list of globs with commas between them, as options have it, taken apart. */
@@ -96,6 +97,20 @@ struct mr_sites_counts {
 void mr_sites_count(struct mr_sites_counts *counts);
 
 /*
+ * Whether the site's calls can be counted instead of recorded (probe/prune.h): functions
+ * with hooks can, patchable ones but those with MR_ALWAYS_TRACE. Any thread, as above.
+ */
+MR_HIDDEN bool mr_sites_may_prune(uint32_t site);
+/* A patchable function that is not: its module was closed and opened since. Hooks: true. */
+MR_HIDDEN bool mr_sites_is_pruned(uint32_t site);
+/*
+ * Does that, or takes it back, for `count` sites. is_done[i]: false where the code is not
+ * what it was, or is not to be written. MR_ENOMEM: nothing was done for hooks.
+ */
+MR_HIDDEN enum mr_status mr_sites_prune(const uint32_t *sites, uint32_t count,
+                                        bool is_pruned, bool *is_done);
+
+/*
  * What the small object in each instrumented module (probe/module_x86_64.S) tells of it:
  * the addresses of the module's own __fentry__ and __return__, and its XRay table.
  */
@@ -103,9 +118,10 @@ struct mr_site_module {
     uint64_t version; /* MR_SITE_MODULE_VERSION */
     uint64_t entry, exit;
     uint64_t xray_start, xray_end; /* equal where there is none */
+    uint64_t entry_always;         /* as `entry`, of functions with MR_ALWAYS_TRACE */
 };
 
-#define MR_SITE_MODULE_VERSION 1
+#define MR_SITE_MODULE_VERSION 2
 
 /* Called by that object's constructor and destructor: before all others, after them. */
 MR_EXPORT void mr_probe_module_add(const struct mr_site_module *module);
@@ -142,6 +158,29 @@ MR_HIDDEN void mr_sites_modules_changed(void);
 MR_HIDDEN bool mr_sites_unmatched(uint32_t *at, char *glob, size_t capacity);
 /* The last filter is that of the environment: nothing was switched since. */
 MR_HIDDEN bool mr_sites_are_as_started(void);
+
+/*
+ * The functions with patchable sites of one module, for who looks some up on the way of an
+ * exception; true until the generation changes, or the module is gone.
+ */
+struct mr_site_function;
+
+struct mr_sites_view {
+    uint32_t generation;
+    uint32_t count; /* of functions; 0: none */
+    uint64_t address, size;
+    const struct mr_site_function *functions;
+};
+
+/*
+ * That of the module at `address`, of `size` bytes. False: not now, as they are being
+ * switched. Any thread, and signal handlers; never waits.
+ */
+MR_HIDDEN bool mr_sites_look(uint64_t address, uint64_t size, struct mr_sites_view *view);
+/* Changes when a module with sites comes or goes. */
+MR_HIDDEN uint32_t mr_sites_generation(void);
+/* Whether `function` is the first address of one of them. */
+MR_HIDDEN bool mr_sites_view_has(const struct mr_sites_view *view, uint64_t function);
 
 /* fork(): no switch and no module is under way in the moment of the copy. */
 MR_HIDDEN void mr_sites_before_fork(void);

@@ -2,6 +2,8 @@
 #include "probe/stub.h"
 
 #include "probe/hook.h"
+#include "probe/patch.h"
+#include "probe/pruned.h"
 #include "probe/registry.h"
 #include "probe/ring.h"
 
@@ -20,6 +22,16 @@
     UINT64_C(64) /* the address of the common stub, and room to a cache line */
 #define THUNK_BYTES UINT64_C(16)
 #define FUNCTION_BYTES (2 * THUNK_BYTES)
+#define THUNK_USED 11
+#define JUMP_OPERAND 7 /* of the thunk: the jump's displacement, lowest byte first */
+/*
+ * Thunks lie at multiples of 16, so the lowest byte of the displacement to the head ends in
+ * 5; 8 more, which is the second address of the head, changes that byte alone.
+ */
+#define TO_COMMON 0x05
+#define TO_COUNT 0x0d
+static_assert(((0 - THUNK_USED) & 0x0f) == TO_COMMON && TO_COMMON + 8 == TO_COUNT,
+              "one byte differs");
 
 /* A site and its thunk are at most this far apart, whichever of the module's. */
 #define REACH_BYTES (INT64_C(0x7fff0000))
@@ -35,11 +47,24 @@ static_assert(offsetof(struct mr_thread, limit) == MR_STUB_THREAD_LIMIT, "stub.h
 static_assert(offsetof(struct mr_thread, mask) == MR_STUB_THREAD_MASK, "stub.h");
 static_assert(offsetof(struct mr_thread, lap_shift) == MR_STUB_THREAD_LAP_SHIFT,
               "stub.h");
+static_assert(offsetof(struct mr_thread, flags) == MR_STUB_THREAD_FLAGS, "stub.h");
+static_assert(offsetof(struct mr_thread, ring) == MR_STUB_THREAD_RING, "stub.h");
+static_assert(offsetof(struct mr_ring, pruned) == MR_STUB_RING_PRUNED, "stub.h");
+static_assert(offsetof(struct mr_pruned, count) == 0, "stub_x86_64.S");
+static_assert(offsetof(struct mr_pruned, sites) == MR_STUB_PRUNED_SITES, "stub.h");
+static_assert(offsetof(struct mr_pruned, alone) == MR_STUB_PRUNED_ALONE, "stub.h");
+static_assert(MR_PRUNED_HASH == MR_STUB_PRUNED_HASH, "stub.h");
+static_assert(MR_PRUNED_SLOTS_LOG2 == MR_STUB_PRUNED_SLOTS_LOG2, "stub.h");
+static_assert(MR_THREAD_OWN == MR_STUB_THREAD_OWN, "stub.h");
 static_assert(offsetof(struct mr_thread, tick.number) == MR_STUB_THREAD_TICK_NUMBER,
               "stub.h");
 static_assert(offsetof(struct mr_thread, tick.until) == MR_STUB_THREAD_TICK_UNTIL,
               "stub.h");
-static_assert(offsetof(struct mr_thread, tick.ticks) == MR_STUB_THREAD_TICK_TICKS,
+static_assert(offsetof(struct mr_thread, tick.stamp) == MR_STUB_THREAD_TICK_STAMP,
+              "stub.h");
+static_assert(offsetof(struct mr_thread, tick.base) == MR_STUB_THREAD_TICK_BASE,
+              "stub.h");
+static_assert(offsetof(struct mr_thread, tick.seen) == MR_STUB_THREAD_TICK_SEEN,
               "stub.h");
 static_assert(offsetof(struct mr_hook_state, clock) == 0, "stub_x86_64.S");
 static_assert(offsetof(struct mr_tick, number) == 0, "stub_x86_64.S");
@@ -67,6 +92,15 @@ static uint64_t common_stub(void)
     if (!is_counted && mr_probe->clock.mode == MR_CLOCK_MODE_HYBRID)
         return (uintptr_t)mr_site_stub_hybrid;
     return (uintptr_t)mr_site_stub_general;
+#else
+    return 0;
+#endif
+}
+
+static uint64_t count_stub(void)
+{
+#if defined(__x86_64__)
+    return (uintptr_t)mr_site_stub_count;
 #else
     return 0;
 #endif
@@ -154,7 +188,7 @@ enum mr_status mr_stub_open(struct mr_stub_area *area, const struct mr_module *m
                             uint32_t function_count, struct mr_error *error)
 {
     uint64_t bytes = HEAD_BYTES + (uint64_t)function_count * FUNCTION_BYTES;
-    uint64_t common = common_stub();
+    const uint64_t head[] = {common_stub(), count_stub()};
 
     *area = (struct mr_stub_area){
         .fd = -1, .bytes = (bytes + PAGE_BYTES - 1) / PAGE_BYTES * PAGE_BYTES};
@@ -166,21 +200,21 @@ enum mr_status mr_stub_open(struct mr_stub_area *area, const struct mr_module *m
         return mr_error_set(error, MR_ELIMIT,
                             "%s: no room for code within 2 GiB of the module",
                             module->path);
-    memcpy(area->write, &common, sizeof(common));
+    memcpy(area->write, head, sizeof(head));
     return MR_OK;
 }
 
 static void put_thunk(struct mr_stub_area *area, uint64_t at, uint32_t word_high)
 {
     uint8_t *thunk = area->write + at;
-    int32_t to_head = -(int32_t)(at + 11);
+    int32_t to_head = -(int32_t)(at + THUNK_USED);
 
     memset(thunk, 0xcc, THUNK_BYTES);
     thunk[0] = 0x68;
     memcpy(thunk + 1, &word_high, sizeof(word_high));
     thunk[5] = 0xff;
     thunk[6] = 0x25;
-    memcpy(thunk + 7, &to_head, sizeof(to_head));
+    memcpy(thunk + JUMP_OPERAND, &to_head, sizeof(to_head));
 }
 
 void mr_stub_put(struct mr_stub_area *area, uint32_t function, uint32_t site)
@@ -228,4 +262,26 @@ uint64_t mr_stub_enter(const struct mr_stub_area *area, uint32_t function)
 uint64_t mr_stub_exit(const struct mr_stub_area *area, uint32_t function)
 {
     return mr_stub_enter(area, function) + THUNK_BYTES;
+}
+
+bool mr_stub_count(const struct mr_stub_area *area, uint32_t function, bool is_counting)
+{
+    /* What mr_patch_*() looks at: where code is, and that it is in one piece. */
+    const struct mr_module thunks = {.address = area->address,
+                                     .size = area->bytes,
+                                     .text_start = area->address,
+                                     .text_end = area->address + area->bytes,
+                                     .text_segments = 1};
+    uint64_t at = mr_stub_enter(area, function) + JUMP_OPERAND;
+    uint8_t high =
+        (uint8_t)(0 - (mr_stub_enter(area, function) - area->address) - THUNK_USED) &
+        0xf0;
+    uint8_t from = high | (is_counting ? TO_COMMON : TO_COUNT);
+    uint8_t to = high | (is_counting ? TO_COUNT : TO_COMMON);
+    struct mr_patch patch;
+    bool is_done;
+
+    mr_patch_open(&patch, &thunks);
+    is_done = mr_patch_swap(&patch, at, from, to);
+    return mr_patch_close(&patch) == MR_OK && is_done;
 }

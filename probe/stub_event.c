@@ -25,6 +25,11 @@ void mr_site_event_slow(uint64_t word_high, uint64_t index, uint64_t ticks)
     mr_ring_event_one_slow(&mr_thread_self, word_high << 32, ticks, index);
 }
 
+void mr_site_event_again(uint64_t word_high, uint64_t index)
+{
+    mr_ring_event_again(&mr_thread_self, word_high << 32, index);
+}
+
 void mr_site_event_without_ring(uint64_t word_high)
 {
     struct mr_event event = {.bits = word_high << 32, .words = 1};

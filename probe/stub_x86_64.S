@@ -41,6 +41,7 @@ mr_site_stub:
     .cfi_adjust_cfa_offset 8
     .cfi_rel_offset %rsi, 0
 
+.Lread: /* the four are saved */
     rdtsc
     movq mr_thread_self@GOTTPOFF(%rip), %rcx
     shlq $32, %rdx
@@ -195,7 +196,27 @@ mr_site_stub_without_ring:
     .cfi_endproc
     .size mr_site_stub_without_ring, . - mr_site_stub_without_ring
 
-/* Clock hybrid: mostly the time of the last read (probe/tick.h). */
+/*
+ * An event that took number %rdx and must not use it: mr_ring_event_again().
+ */
+    .p2align 4
+    .type mr_site_stub_again, @function
+mr_site_stub_again:
+    begin_saved
+.Lagain:
+    save_rest
+    movq %rdx, %rsi
+    andq $-16, %rsp
+    call mr_site_event_again
+    restore_rest
+    jmp .Lrestore
+    .cfi_endproc
+    .size mr_site_stub_again, . - mr_site_stub_again
+
+/*
+ * Clock hybrid: mostly the time of the last read. mr_ring_event_hybrid(), probe/ring.h;
+ * a view with a number is that of a thread with a ring.
+ */
     .p2align 6
     .globl mr_site_stub_hybrid
     .hidden mr_site_stub_hybrid
@@ -216,31 +237,51 @@ mr_site_stub_hybrid:
     pushq %rdx
     .cfi_adjust_cfa_offset 8
     .cfi_rel_offset %rdx, 0
+    movq mr_thread_self@GOTTPOFF(%rip), %rcx
+    movq mr_tick(%rip), %rdx /* the number */
+    cmpq %fs:MR_STUB_THREAD_TICK_NUMBER(%rcx), %rdx
+    jne .Lread_hybrid
+    movl 24(%rsp), %eax
+    shlq $32, %rax
+    orq %fs:MR_STUB_THREAD_TICK_STAMP(%rcx), %rax
+    movl $1, %edx
+    xaddq %rdx, %fs:MR_STUB_THREAD_CURSOR(%rcx)
+    cmpq %fs:MR_STUB_THREAD_TICK_UNTIL(%rcx), %rdx
+    jae .Lagain_hybrid
+    cmpl %fs:MR_STUB_THREAD_TICK_STAMP(%rcx), %eax
+    jne .Lagain_hybrid
+    movq %fs:MR_STUB_THREAD_TICK_BASE(%rcx), %rcx
+    movq %rax, (%rcx,%rdx,8) /* [W] of probe/ring.h */
+    .cfi_remember_state
+    popq %rdx
+    .cfi_adjust_cfa_offset -8
+    .cfi_restore %rdx
+    popq %rcx
+    .cfi_adjust_cfa_offset -8
+    .cfi_restore %rcx
+    popq %rax
+    .cfi_adjust_cfa_offset -8
+    .cfi_restore %rax
+    addq $8, %rsp
+    .cfi_adjust_cfa_offset -8
+    ret
+.Lread_hybrid:
+    .cfi_restore_state
+    .cfi_remember_state
     pushq %rsi
     .cfi_adjust_cfa_offset 8
     .cfi_rel_offset %rsi, 0
-    movq mr_thread_self@GOTTPOFF(%rip), %rcx
+    cmpq %fs:MR_STUB_THREAD_TICK_SEEN(%rcx), %rdx
+    je .Lread /* it does not move, or nobody ticks */
     cmpq $0, %fs:MR_STUB_THREAD_WORDS(%rcx)
     je .Lwithout_ring
-    movq mr_tick(%rip), %rdx /* the number */
-    cmpq %fs:MR_STUB_THREAD_TICK_NUMBER(%rcx), %rdx
-    jne .Lthrough_c
-    movq %fs:MR_STUB_THREAD_CURSOR(%rcx), %rdx
-    cmpq %fs:MR_STUB_THREAD_TICK_UNTIL(%rcx), %rdx
-    jae .Lthrough_c
-    movq %fs:MR_STUB_THREAD_TICK_TICKS(%rcx), %rax
-    movq %rax, %rsi
-    shrq $31, %rsi /* the period */
-    cmpq %fs:MR_STUB_THREAD_PERIOD(%rcx), %rsi
-    jne .Lthrough_c
-    movl %eax, %eax
-    movl $1, %edx
-    xaddq %rdx, %fs:MR_STUB_THREAD_CURSOR(%rcx)
-    cmpq %fs:MR_STUB_THREAD_LIMIT(%rcx), %rdx
-    jae .Lslow
-    cmpq %fs:MR_STUB_THREAD_PERIOD(%rcx), %rsi
-    je .Lput
-    jmp .Lslow
+    jmp .Lthrough_c
+.Lagain_hybrid:
+    .cfi_restore_state
+    pushq %rsi
+    .cfi_adjust_cfa_offset 8
+    .cfi_rel_offset %rsi, 0
+    jmp .Lagain
 .Lreturn_hybrid:
     .cfi_restore_state
     addq $8, %rsp
@@ -248,6 +289,84 @@ mr_site_stub_hybrid:
     ret
     .cfi_endproc
     .size mr_site_stub_hybrid, . - mr_site_stub_hybrid
+
+/*
+ * Entries of pruned functions: mr_pruned_find() and mr_pruned_count(), probe/pruned.h. No
+ * clock is read. A handler counts in one instruction, before or after ours.
+ */
+    .p2align 6
+    .globl mr_site_stub_count
+    .hidden mr_site_stub_count
+    .type mr_site_stub_count, @function
+mr_site_stub_count:
+    .cfi_startproc
+    .cfi_def_cfa_offset 16
+    endbr64
+    cmpl $0, mr_hook_state(%rip)
+    je .Lreturn_count
+    .cfi_remember_state
+    pushq %rax
+    .cfi_adjust_cfa_offset 8
+    .cfi_rel_offset %rax, 0
+    pushq %rcx
+    .cfi_adjust_cfa_offset 8
+    .cfi_rel_offset %rcx, 0
+    pushq %rdx
+    .cfi_adjust_cfa_offset 8
+    .cfi_rel_offset %rdx, 0
+    pushq %rsi
+    .cfi_adjust_cfa_offset 8
+    .cfi_rel_offset %rsi, 0
+    movl 32(%rsp), %eax /* the site: an enter has no other bits */
+    leaq mr_pruned(%rip), %rsi
+    imull $MR_STUB_PRUNED_HASH, %eax, %ecx
+    shrl $(32 - MR_STUB_PRUNED_SLOTS_LOG2), %ecx
+.Llook:
+    movl MR_STUB_PRUNED_SITES(%rsi,%rcx,4), %edx
+    cmpl %eax, %edx
+    je .Lfound
+    testl %edx, %edx
+    jz .Lrestore_count
+    incl %ecx
+    andl $((1 << MR_STUB_PRUNED_SLOTS_LOG2) - 1), %ecx
+    jmp .Llook
+.Lalone: /* of a thread without a ring, or before it has counts */
+    testl $MR_STUB_THREAD_OWN, %fs:MR_STUB_THREAD_FLAGS(%rax)
+    jnz .Lrestore_count
+    lock incq MR_STUB_PRUNED_ALONE(%rsi,%rcx,8)
+    jmp .Lrestore_count
+.Lfound:
+    movq mr_thread_self@GOTTPOFF(%rip), %rax
+    movq %fs:MR_STUB_THREAD_RING(%rax), %rdx
+    testq %rdx, %rdx
+    jz .Lalone
+    movq MR_STUB_RING_PRUNED(%rdx), %rdx
+    testq %rdx, %rdx
+    jz .Lalone
+    incq (%rdx,%rcx,8)
+.Lrestore_count:
+    popq %rsi
+    .cfi_adjust_cfa_offset -8
+    .cfi_restore %rsi
+    popq %rdx
+    .cfi_adjust_cfa_offset -8
+    .cfi_restore %rdx
+    popq %rcx
+    .cfi_adjust_cfa_offset -8
+    .cfi_restore %rcx
+    popq %rax
+    .cfi_adjust_cfa_offset -8
+    .cfi_restore %rax
+    addq $8, %rsp
+    .cfi_adjust_cfa_offset -8
+    ret
+.Lreturn_count:
+    .cfi_restore_state
+    addq $8, %rsp
+    .cfi_adjust_cfa_offset -8
+    ret
+    .cfi_endproc
+    .size mr_site_stub_count, . - mr_site_stub_count
 
 /* For clocks that the stubs above do not know: every event through C. */
     .p2align 6

@@ -20,12 +20,11 @@
 #include <stdio.h>
 #include <string.h>
 
-#define LOCK_NS (10 * MR_SECOND_NS)
 /* As the helper does for forks: who forks inside a switch must not wait for itself. */
 #define FORK_LOCK_NS (200 * MR_MILLISECOND_NS)
 #define LOCK_POLL_NS (10 * MR_MILLISECOND_NS)
 
-static bool lock(struct mr_probe *probe, uint64_t timeout_ns)
+bool mr_switch_lock(struct mr_probe *probe, uint64_t timeout_ns)
 {
     uint64_t deadline_ns = mr_clock_monotonic_ns() + timeout_ns;
     uint32_t is_taken = 0;
@@ -40,7 +39,7 @@ static bool lock(struct mr_probe *probe, uint64_t timeout_ns)
     return true;
 }
 
-static void unlock(struct mr_probe *probe)
+void mr_switch_unlock(struct mr_probe *probe)
 {
     mr_store_release(&probe->switching, 0); /* [F] */
     mr_futex_wake(&probe->switching);
@@ -56,32 +55,49 @@ static bool is_same_endpoint(const struct mr_endpoints *a, const struct mr_endpo
     return is_same;
 }
 
+static enum mr_status refuse_other(const struct mr_config *there, const char *text,
+                                   struct mr_error *error)
+{
+    const struct mr_endpoint *first = &there->endpoints.items[0];
+
+    if (there->is_discarding)
+        return mr_error_set(error, MR_EUSAGE,
+                            "--endpoint %.100s: the program was told to discard its "
+                            "events, for as long as it runs",
+                            text);
+    return mr_error_set(error, MR_EUSAGE,
+                        "--endpoint %.100s: the program sends to tcp://%.80s:%s "
+                        "already, for as long as it runs",
+                        text, first->host, first->port);
+}
+
 static enum mr_status set_endpoint(struct mr_probe *probe, const char *text,
                                    struct mr_error *error)
 {
-    struct mr_endpoints *there = &probe->config.endpoints, wanted;
+    struct mr_config *there = &probe->config;
+    struct mr_endpoints wanted;
+    bool is_discarding;
 
-    if (probe->config.policy == MR_POLICY_OVERWRITE)
+    if (there->policy == MR_POLICY_OVERWRITE)
         return mr_error_set(error, MR_EUSAGE,
                             "--endpoint: a flight recorder (MILLRACE_POLICY=overwrite) "
                             "sends nothing");
-    if (!text && there->count > 0)
+    if (!text && mr_config_has_endpoint(there))
         return MR_OK;
     if (!text)
         return mr_error_set(error, MR_EUSAGE,
                             "the program was started without MILLRACE_ENDPOINT: say "
                             "where events go with --endpoint tcp://host:port");
-    if (mr_endpoints_parse(text, &wanted, NULL) != MR_OK)
+    if (mr_config_parse_endpoint(text, &wanted, &is_discarding) != MR_OK)
         return mr_error_set(error, MR_EUSAGE,
                             "--endpoint %.100s: expected tcp://host:port, several with "
-                            "commas",
+                            "commas, or discard alone",
                             text);
-    if (there->count > 0 && !is_same_endpoint(there, &wanted))
-        return mr_error_set(error, MR_EUSAGE,
-                            "--endpoint %.100s: the program sends to tcp://%.80s:%s "
-                            "already, for as long as it runs",
-                            text, there->items[0].host, there->items[0].port);
-    *there = wanted;
+    if (mr_config_has_endpoint(there) && (there->is_discarding != is_discarding ||
+                                          !is_same_endpoint(&there->endpoints, &wanted)))
+        return refuse_other(there, text, error);
+    there->endpoints = wanted;
+    there->is_discarding = is_discarding;
     return MR_OK;
 }
 
@@ -107,7 +123,7 @@ static bool has_choice(const struct mr_switch_request *request)
     return request->only_count || request->except_count || request->min_size;
 }
 
-static void wait_margin(const struct mr_probe *probe)
+void mr_switch_wait_margin(const struct mr_probe *probe)
 {
     bool is_hybrid = probe->clock.mode == MR_CLOCK_MODE_HYBRID;
     uint64_t margin_ns = is_hybrid ? MR_CUT_MARGIN_HYBRID_NS : MR_CUT_MARGIN_NS;
@@ -220,7 +236,7 @@ static enum mr_status change(struct mr_probe *probe,
     if (is_nothing_to_do(probe, request, result))
         return MR_OK;
     cut(probe);
-    wait_margin(probe);
+    mr_switch_wait_margin(probe);
     if (result->has_choice)
         status = change_some(probe, request->is_on, &filter, result, error);
     else
@@ -239,7 +255,7 @@ enum mr_status mr_switch(struct mr_probe *probe, const struct mr_switch_request 
     enum mr_status status = MR_OK;
 
     memset(result, 0, sizeof(*result));
-    if (!lock(probe, LOCK_NS))
+    if (!mr_switch_lock(probe, MR_SWITCH_LOCK_NS))
         return mr_error_set(error, MR_ETIMEOUT,
                             mr_load_relaxed(&probe->stop_wanted)
                                 ? "the program ends"
@@ -251,7 +267,7 @@ enum mr_status mr_switch(struct mr_probe *probe, const struct mr_switch_request 
     if (status == MR_OK)
         status = change(probe, request, result, error);
     result->is_on = mr_load_relaxed(&probe->is_on);
-    unlock(probe);
+    mr_switch_unlock(probe);
     errno = saved_errno;
     return status;
 }
@@ -261,19 +277,19 @@ static _Thread_local bool is_fork_locked MR_TLS_INITIAL_EXEC;
 
 void mr_switch_before_fork(struct mr_probe *probe)
 {
-    is_fork_locked = lock(probe, FORK_LOCK_NS);
+    is_fork_locked = mr_switch_lock(probe, FORK_LOCK_NS);
 }
 
 void mr_switch_after_fork(struct mr_probe *probe, bool is_child)
 {
     if (is_fork_locked || is_child) /* in the child nobody else can hold it */
-        unlock(probe);
+        mr_switch_unlock(probe);
     is_fork_locked = false;
 }
 
 void mr_switch_end(struct mr_probe *probe)
 {
-    (void)lock(probe, FORK_LOCK_NS);
+    (void)mr_switch_lock(probe, FORK_LOCK_NS);
 }
 
 MR_EXPORT int mr_probe_switch(int is_on, const struct mr_probe_filter *filter)

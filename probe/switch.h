@@ -21,6 +21,7 @@
 #ifndef MR_PROBE_SWITCH_H
 #define MR_PROBE_SWITCH_H
 
+#include "base/clock.h"
 #include "base/compiler.h"
 #include "base/error.h"
 #include "probe/sites.h"
@@ -62,6 +63,13 @@ MR_HIDDEN enum mr_status mr_switch(struct mr_probe *probe,
                                    const struct mr_switch_request *request,
                                    struct mr_switch_result *result,
                                    struct mr_error *error);
+
+/* One switch, or change of what is pruned, at a time. False: not within the time. */
+#define MR_SWITCH_LOCK_NS (10 * MR_SECOND_NS)
+MR_HIDDEN bool mr_switch_lock(struct mr_probe *probe, uint64_t timeout_ns);
+MR_HIDDEN void mr_switch_unlock(struct mr_probe *probe);
+/* Until what any thread records has a later time than now. */
+MR_HIDDEN void mr_switch_wait_margin(const struct mr_probe *probe);
 
 /* fork(): no switch is under way at the moment of the copy, if that can be had. */
 MR_HIDDEN void mr_switch_before_fork(struct mr_probe *probe);

@@ -66,11 +66,19 @@ static bool find_table(const struct mr_symbols *symbols, uint32_t type,
     return false;
 }
 
+/* A file may tell anything; who reads the code relies on this. */
+static bool is_code(const struct mr_module *module, uint64_t address, uint64_t size)
+{
+    return address >= module->text_start && address <= module->text_end &&
+           size <= module->text_end - address;
+}
+
 static void add(struct mr_symbols *symbols, const struct mr_module *module,
                 const ElfW(Sym) * symbol, const ElfW(Shdr) * strings)
 {
     unsigned type = symbol->st_info & 0xfu;
     const char *name = (const char *)symbols->file + strings->sh_offset + symbol->st_name;
+    uint64_t address = module->bias + symbol->st_value;
 
     /* libc and our library define it and call none; a static program defines what it calls. */
     if (symbol->st_name < strings->sh_size && strcmp(name, HOOK) == 0 &&
@@ -79,10 +87,10 @@ static void add(struct mr_symbols *symbols, const struct mr_module *module,
     if ((type != STT_FUNC && type != STT_GNU_IFUNC) || symbol->st_shndx == SHN_UNDEF ||
         symbol->st_name >= strings->sh_size)
         return;
-    symbols->items[symbols->count++] =
-        (struct mr_symbol){.address = module->bias + symbol->st_value,
-                           .size = symbol->st_size,
-                           .name = name};
+    symbols->items[symbols->count++] = (struct mr_symbol){
+        .address = address,
+        .size = is_code(module, address, symbol->st_size) ? symbol->st_size : 0,
+        .name = name};
 }
 
 static int compare(const void *left, const void *right)

@@ -25,7 +25,7 @@
 
 struct mr_symbol {
     uint64_t address; /* where it is loaded */
-    uint64_t size;
+    uint64_t size;    /* 0: not known, or not all of it is code of the module */
     const char *name;
 };
 

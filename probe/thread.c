@@ -68,6 +68,7 @@ static void describe(struct mr_probe *probe, struct mr_thread *thread,
     ring->start_site = mr_windows_site(&probe->windows, ring->start_address);
     ring->start_ticks = mr_clock_read(probe->clock.mode);
     ring->cuts_before = mr_thread_cuts_before(probe, thread, ring->tid);
+    ring->prunes_before = mr_load_acquire(&probe->pool.shared.prunes.settled); /* [T] */
     (void)prctl(PR_GET_NAME, name);
     set_name(ring, name);
 }

@@ -4,7 +4,7 @@
 
 #define SHARE_ALL UINT32_C(1000000)
 
-MR_HIDDEN struct mr_tick mr_tick;
+MR_HIDDEN struct mr_tick mr_tick = {.number = MR_TICK_NONE};
 
 static uint32_t bucket_of(uint64_t ticks)
 {
@@ -22,10 +22,51 @@ static uint64_t bucket_end(uint32_t bucket)
 
 void mr_tick_note(struct mr_ticker *ticker, uint64_t gap_ticks)
 {
-    mr_count_single_writer(&ticker->ticks, 1);
-    mr_count_single_writer(&ticker->spent_ticks[bucket_of(gap_ticks)], gap_ticks);
-    if (gap_ticks > mr_load_relaxed(&ticker->gap_ticks_max))
-        mr_store_relaxed(&ticker->gap_ticks_max, gap_ticks);
+    uint64_t max = mr_load_relaxed(&ticker->gap_ticks_max);
+
+    (void)mr_add_relaxed(&ticker->ticks, 1);
+    (void)mr_add_relaxed(&ticker->spent_ticks[bucket_of(gap_ticks)], gap_ticks);
+    while (gap_ticks > max &&
+           !mr_compare_exchange_relaxed(&ticker->gap_ticks_max, &max, gap_ticks))
+        ;
+}
+
+void mr_tick_publish(struct mr_ticker *ticker, uint64_t now)
+{
+    uint64_t last = mr_load_relaxed(&mr_tick.number);
+
+    mr_store_relaxed(&mr_tick.number, now);
+    if (last != MR_TICK_NONE && now > last)
+        mr_tick_note(ticker, now - last);
+}
+
+uint64_t mr_tick_beat(struct mr_ticker *ticker)
+{
+    uint64_t period = mr_load_relaxed(&mr_tick.stale_ticks) / 2, now;
+
+    if (period == 0)
+        return 0;
+    now = mr_clock_ticks();
+    /* A time that is not of the past: somebody else was faster. */
+    if ((int64_t)(now - mr_load_relaxed(&mr_tick.number)) < (int64_t)period)
+        return 0;
+    mr_tick_publish(ticker, now);
+    return now;
+}
+
+bool mr_tick_has_ticked(const struct mr_ticker *ticker, uint64_t periods)
+{
+    uint64_t period = mr_load_relaxed(&mr_tick.stale_ticks) / 2;
+    uint64_t age = mr_clock_ticks() - mr_load_relaxed(&ticker->given);
+
+    /* Of another processor it may be of a moment to come. */
+    return (int64_t)age < (int64_t)(periods * period);
+}
+
+void mr_tick_rest(const struct mr_ticker *ticker, uint64_t number)
+{
+    if (number != 0 && !mr_tick_has_ticked(ticker, MR_TICK_ALIVE))
+        (void)mr_compare_exchange_relaxed(&mr_tick.number, &number, MR_TICK_NONE);
 }
 
 uint64_t mr_tick_gap(const struct mr_ticker *ticker, uint32_t share)

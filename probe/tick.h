@@ -1,20 +1,23 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Clock hybrid: a ticker thread publishes a number that changes about every microsecond,
- * and an event reads the processor's counter only when the number has changed since the
- * thread's last read, and at least every MR_TICK_EVENTS events. Between two reads events
- * carry the time of the last one, which is early by less than a tick. Why this is sound,
- * and what it costs: docs/why/2026-11-20-hybrid-clock.md.
+ * Clock hybrid: a number is published that changes about every microsecond, and an event
+ * reads the processor's counter only when the number has changed since the thread's last
+ * read, and at least every MR_TICK_EVENTS events. Between two reads events carry the time
+ * of the last one, which is early by less than a tick. Why this is sound, and what it
+ * costs: docs/why/2026-11-20-hybrid-clock.md.
  *
  *     MILLRACE_CLOCK=hybrid millrace record ./program
  *
- * The number 0 means that nobody ticks: then every event reads the counter. It stands
- * until the ticker runs, while no events come (it sleeps), in a forked child before its
- * own, and from the end of the program on. A ticker that was taken off its processor is
- * noticed by an event that reads the counter and finds the number unchanged for more than
- * two ticks: its thread reads at every event until the number moves again.
+ * The number is the counter as it was when it was published, by a ticker thread, or by the
+ * writer while it takes words from rings: on a small machine they share a processor, and
+ * one of them runs at a time. MR_TICK_NONE means that nobody ticks: then every event reads
+ * the counter. It stands until the ticker runs, while no events come (it sleeps), when the
+ * writer was the last to tick and rests, in a forked child before its own, and from the
+ * end of the program on. A ticker that was taken off its processor is noticed by an event
+ * that reads the counter and finds the number unchanged for more than two ticks: its
+ * thread reads at every event until the number moves again.
  *
- * mr_tick is written by the ticker alone and read by all threads; on lines of its own.
+ * mr_tick is written by these two alone and read by all threads; on lines of its own.
  */
 #ifndef MR_PROBE_TICK_H
 #define MR_PROBE_TICK_H
@@ -23,7 +26,9 @@
 #include "base/clock.h"
 #include "base/compiler.h"
 #include "base/status.h"
+#include "probe/place.h"
 
+#include <stdbool.h>
 #include <stdint.h>
 
 /* Faster ticks cost the events more in cache misses than slower ones save in error. */
@@ -31,7 +36,7 @@
 /* Events per read at most; the prefix of a power of two, see mr_tick_read(). */
 #define MR_TICK_EVENTS 32
 #define MR_TICK_JITTER_MASK 7
-#define MR_TICK_NONE 0
+#define MR_TICK_NONE 1 /* 0 is the number of a thread that does not share a read */
 
 struct mr_tick {
     MR_ALIGNED(2 * MR_CACHE_LINE) _Atomic uint64_t number;
@@ -40,47 +45,87 @@ struct mr_tick {
 
 MR_HIDDEN extern struct mr_tick mr_tick;
 
-/* A thread's last read. Zero: none. */
+/*
+ * What the events of a thread share until its next read (probe/ring.h). Zero: nothing, the
+ * next event reads. Whoever changes what `until` and `stamp` were made of (a sync record, a
+ * loss) calls mr_tick_forget(); `number` is set last.
+ */
 struct mr_tick_view {
-    uint64_t number; /* as it was then */
+    uint64_t number; /* as it was at the last read; 0: nothing is shared */
     uint64_t until;  /* words of the ring: from this one on, read again */
-    uint64_t ticks;
+    uint64_t stamp;  /* in the words of all of them: lap bit and time */
+    uint64_t base;  /* address of word 0 of the ring, less that of the lap's first word */
+    uint64_t seen;  /* `number` also where nothing is shared */
+    uint64_t ticks; /* of the last read */
     uint64_t since; /* the first read with this number */
+    uint64_t from;  /* words of the ring at the read */
 };
 
+static MR_ALWAYS_INLINE MR_NO_INSTRUMENT void mr_tick_forget(struct mr_tick_view *view)
+{
+    view->number = 0;
+    view->until = 0;
+}
+
 /*
- * Reads the counter for the event at `cursor`. How many events share the read varies, by
- * the counter's low bits, between 25 and 32: else a loop whose events are a multiple of
- * the number would have its time told at the same place in each round.
+ * How many of `events` may share a read, at the pace of those since the last one: no more
+ * than come in a tick, whether anybody ticks or not.
+ */
+static MR_ALWAYS_INLINE MR_NO_INSTRUMENT uint64_t mr_tick_share(
+    const struct mr_tick_view *view, uint64_t cursor, uint64_t now, uint64_t events)
+{
+    uint64_t period = mr_load_relaxed(&mr_tick.stale_ticks) / 2, elapsed, share;
+
+    elapsed = now - view->ticks;
+    if (elapsed <= period || period == 0)
+        return events;
+    share = (cursor - view->from) / (elapsed / period);
+    if (share >= events)
+        return events;
+    return share > 0 ? share : 1;
+}
+
+/*
+ * Notes that the event at `cursor` read the counter, `now`, while `number` was published;
+ * how many events, this one included, share it. That varies, by the counter's low bits,
+ * between 25 and 32: else a loop whose events are a multiple of the number would have its
+ * time told at the same place in each round. 1: nothing is shared.
  */
 static MR_ALWAYS_INLINE MR_NO_INSTRUMENT uint64_t mr_tick_read(struct mr_tick_view *view,
                                                                uint64_t cursor,
-                                                               uint64_t number)
+                                                               uint64_t number,
+                                                               uint64_t now)
 {
-    uint64_t now = mr_clock_ticks();
     uint64_t events = MR_TICK_EVENTS - ((now ^ now >> 3) & MR_TICK_JITTER_MASK);
 
-    if (number != view->number) {
-        view->number = number;
+    events = mr_tick_share(view, cursor, now, events);
+    if (number != view->seen) {
+        view->seen = number;
         view->since = now;
     } else if (now - view->since > mr_load_relaxed(&mr_tick.stale_ticks)) {
         events = 1;
     }
-    view->until = number == MR_TICK_NONE ? 0 : cursor + events;
+    view->from = cursor;
     if (now > view->ticks) /* a handler's may be newer */
         view->ticks = now;
-    return now;
+    return number == MR_TICK_NONE ? 1 : events;
 }
 
 #define MR_TICK_BUCKETS 256
+/* Who ticked within so many ticks runs, or will in a moment. */
+#define MR_TICK_ALIVE 200
 
-/* What the ticker tells of itself. Written by it, read by the writer thread. */
+/* What ticker and writer tell of their numbers. */
 struct mr_ticker {
     _Atomic uint32_t wanted;   /* futex: events came since it was last looked at */
     _Atomic uint32_t sleeping; /* the ticker waits for `wanted` */
     _Atomic uint64_t cpu_ns;   /* of the thread, so far */
+    _Atomic uint64_t given;    /* the ticker's own last number */
+    /* By whoever publishes. */
     _Atomic uint64_t gap_ticks_max;
     _Atomic uint64_t ticks; /* numbers published */
+    /* Processors of the threads that had many events lately. By the writer, for it. */
+    _Atomic uint64_t busy[MR_PLACE_WORDS];
     /* Time (ticks) spent between two numbers, by the length of that gap: 4 per octave. */
     _Atomic uint64_t spent_ticks[MR_TICK_BUCKETS];
 };
@@ -93,10 +138,27 @@ MR_HIDDEN enum mr_status mr_tick_start(struct mr_probe *probe);
 MR_HIDDEN void mr_tick_after_fork(struct mr_probe *probe);
 /* The writer: events come. */
 MR_HIDDEN void mr_tick_want(struct mr_ticker *ticker);
+/* The writer: events come from threads on these processors, so it should run on others. */
+MR_HIDDEN void mr_tick_avoid(struct mr_ticker *ticker, const struct mr_cpu_mask *busy);
 
 /*
- * One published number and the one before lie `gap_ticks` apart. The ticker's; for tests.
+ * Publishes `now`. Between two numbers lies a gap that is noted, unless nobody ticked before.
  */
+MR_HIDDEN void mr_tick_publish(struct mr_ticker *ticker, uint64_t now);
+/*
+ * The writer, often while it takes words: publishes where nobody else did for a tick. What
+ * it published, or 0.
+ */
+MR_HIDDEN uint64_t mr_tick_beat(struct mr_ticker *ticker);
+/* The ticker itself gave a number within the last `periods` ticks. */
+MR_HIDDEN bool mr_tick_has_ticked(const struct mr_ticker *ticker, uint64_t periods);
+/*
+ * The writer will not look for a while: where `number`, its last, still stands, and the
+ * ticker has not run lately, nobody ticks from here on.
+ */
+MR_HIDDEN void mr_tick_rest(const struct mr_ticker *ticker, uint64_t number);
+
+/* One published number and the one before lie `gap_ticks` apart. For tests. */
 MR_HIDDEN void mr_tick_note(struct mr_ticker *ticker, uint64_t gap_ticks);
 /*
  * The gap that `share` (0 to 1,000,000 parts) of the time so far lay in, or in shorter

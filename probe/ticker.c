@@ -1,13 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * field         written by      read by     access
- * number        ticker; forked  any thread  relaxed: a hint by itself; what a thread
- *               child, end                  believes of it is bounded by MR_TICK_EVENTS
+ * number        ticker, writer; any thread  relaxed: a hint by itself; what a thread
+ *               forked child,               believes of it is bounded by MR_TICK_EVENTS
+ *               end
  * stale_ticks   ticker, once    any thread  relaxed: 0 before, then each read is alone
  * wanted,       writer; ticker  both        sequentially consistent with each other
  *  sleeping                                 (Dekker); a wake-up that is missed costs
  *                                           SLEEP_NS of precise times
- * cpu_ns, gaps  ticker          writer      relaxed: sums
+ * cpu_ns, given ticker          writer      relaxed: a sum; a hint
+ * gaps          ticker, writer  writer      relaxed additions: sums
+ * busy          writer          ticker      relaxed: a hint
  * Progress: nobody waits for the ticker. Checked by: tests/race/test_tick.c
  */
 #include "probe/tick.h"
@@ -24,9 +27,8 @@
 #define BURSTS_IDLE_MAX 20
 #define SLEEP_NS MR_SECOND_NS
 
-/* `last` is the time of the last number; that of the new last one. */
-static uint64_t burst(struct mr_ticker *ticker, uint64_t *number, uint64_t period,
-                      uint64_t last)
+/* `last` is the time of our last number; that of the new last one. */
+static uint64_t burst(struct mr_ticker *ticker, uint64_t period, uint64_t last)
 {
     uint64_t now = mr_clock_ticks();
 
@@ -35,8 +37,8 @@ static uint64_t burst(struct mr_ticker *ticker, uint64_t *number, uint64_t perio
             mr_cpu_relax();
             now = mr_clock_ticks();
         }
-        mr_store_relaxed(&mr_tick.number, ++*number);
-        mr_tick_note(ticker, now - last);
+        mr_tick_publish(ticker, now);
+        mr_store_relaxed(&ticker->given, now);
         last = now;
     }
     return last;
@@ -69,6 +71,22 @@ void mr_tick_want(struct mr_ticker *ticker)
         mr_futex_wake(&ticker->wanted);
 }
 
+void mr_tick_avoid(struct mr_ticker *ticker, const struct mr_cpu_mask *busy)
+{
+    for (size_t i = 0; i < MR_PLACE_WORDS; i++)
+        if (mr_load_relaxed(&ticker->busy[i]) != busy->bits[i])
+            mr_store_relaxed(&ticker->busy[i], busy->bits[i]);
+}
+
+/* Beside a thread with events, the number would change while that thread does not run. */
+static void keep_off(const struct mr_ticker *ticker, struct mr_place *place)
+{
+    mr_place_begin(place);
+    for (size_t i = 0; i < MR_PLACE_WORDS; i++)
+        place->busy.bits[i] = mr_load_relaxed(&ticker->busy[i]);
+    mr_place_settle(place, mr_clock_monotonic_ns());
+}
+
 /* Ticks in MR_TICK_NS. Takes MR_CALIBRATE_NS from the start on; 0 when stopped before. */
 static uint64_t measure_period(struct mr_probe *probe)
 {
@@ -91,8 +109,9 @@ static uint64_t measure_period(struct mr_probe *probe)
 static void tick(struct mr_probe *probe, uint64_t period)
 {
     struct mr_ticker *ticker = &probe->ticker;
-    uint64_t number = MR_TICK_NONE, last = mr_clock_ticks();
+    uint64_t last = mr_clock_ticks();
     uint32_t bursts_idle = 0;
+    struct mr_place place = {.cpu = -1};
 
     while (!mr_load_acquire(&probe->stop_wanted)) {
         if (mr_load_relaxed(&ticker->wanted)) {
@@ -100,12 +119,13 @@ static void tick(struct mr_probe *probe, uint64_t period)
             bursts_idle = 0;
         }
         if (bursts_idle++ < BURSTS_IDLE_MAX) {
-            last = burst(ticker, &number, period, last);
+            last = burst(ticker, period, last);
         } else {
             sleep_until_wanted(ticker);
             last = mr_clock_ticks(); /* meanwhile every event read the counter itself */
         }
         note_cpu(ticker);
+        keep_off(ticker, &place);
     }
 }
 
@@ -116,6 +136,7 @@ static void *ticker_main(void *argument)
 
     mr_thread_self.flags = MR_THREAD_OWN;
     (void)prctl(PR_SET_NAME, "millrace-clock");
+    mr_place_yield_to_all();
     period = measure_period(probe);
     if (period > 0) {
         mr_store_relaxed(&mr_tick.stale_ticks, 2 * period);
@@ -137,6 +158,7 @@ void mr_tick_after_fork(struct mr_probe *probe)
     mr_store_relaxed(&probe->ticker.wanted, 0);
     mr_store_relaxed(&probe->ticker.sleeping, 0);
     mr_store_relaxed(&probe->ticker.cpu_ns, 0);
+    mr_store_relaxed(&probe->ticker.given, 0);
     mr_store_relaxed(&probe->ticker.gap_ticks_max, 0);
     mr_store_relaxed(&probe->ticker.ticks, 0);
     for (uint32_t i = 0; i < MR_TICK_BUCKETS; i++)

@@ -26,6 +26,8 @@
 /* While events come, the longest wait for the network before the rings are seen again. */
 #define BUSY_WAIT_NS (100 * MR_MICROSECOND_NS)
 #define BUSY_NS (5 * MR_MILLISECOND_NS)
+/* Words wait for a look at the modules, or for the dictionary to have what it found. */
+#define HELD_WAIT_NS (100 * MR_MICROSECOND_NS)
 /*
  * Passes that move less than this are followed by a nap, which doubles as long as they
  * do: else a busy thread is sent in chunks of 140 events (measured), header and
@@ -36,10 +38,20 @@
 #define NAP_MAX_NS MR_MILLISECOND_NS
 /* Naps from here on end when a ring fills; shorter ones are not worth its system call. */
 #define NAP_WAKEABLE_NS (200 * MR_MICROSECOND_NS)
+/*
+ * Clock hybrid, in ticks. A number of the ticker's that is not older, while we run: it has
+ * a processor of its own. Between two looks at the clock: we were taken off ours; and for
+ * how long we sleep then, as with other clocks.
+ */
+#define TICKER_BESIDE 8
+#define AWAY 20
+#define YIELD 2000
 /* Sleeps of an idle writer; a ring that fills wakes it. */
 #define IDLE_MIN_NS MR_MILLISECOND_NS
 /* At the end of the program, for the helper to see what modules there are: it may be kept out. */
-#define LAST_SCAN_NS (100 * MR_MILLISECOND_NS)
+#define LAST_LOOK_NS (100 * MR_MILLISECOND_NS)
+/* The same where events wait for it. */
+#define LAST_LOOK_HELD_NS MR_SECOND_NS
 #define IDLE_MAX_NS (10 * MR_MILLISECOND_NS)
 /* While recording is off; heartbeats are due each second. */
 #define IDLE_OFF_NS (100 * MR_MILLISECOND_NS)
@@ -59,8 +71,9 @@ static void stage_rings(struct mr_writer *writer, uint64_t now_ns)
     struct mr_ring *start = writer->next_ring ? writer->next_ring : first, *ring = start;
 
     while (ring) {
-        if (is_drainable(ring))
-            (void)mr_drain_ring(&writer->frame, ring, writer->epoch, now_ns);
+        if (is_drainable(ring) &&
+            mr_drain_ring(&writer->frame, ring, writer->epochs.newest, now_ns))
+            mr_place_meet(&writer->place, mr_load_relaxed(&ring->cpu));
         ring = ring->next ? ring->next : first;
         if (ring == start ||
             writer->frame.capacity - writer->frame.size < MR_DRAIN_ROOM_MIN)
@@ -96,6 +109,7 @@ static enum mr_round commit_frame(struct mr_writer *writer)
     mr_writer_commit(writer, MR_FRAME_CHUNKS, flags, size, frame->totals.events);
     mr_repeat_note_ended(writer);
     mr_drain_commit(frame, &writer->probe->pool);
+    mr_drain_tick(frame);
     writer->moved_bytes += frame->size;
     publish(writer, &frame->totals);
     return MR_ROUND_MOVED;
@@ -104,7 +118,6 @@ static enum mr_round commit_frame(struct mr_writer *writer)
 /* One frame. */
 static enum mr_round round_once(struct mr_writer *writer, uint64_t now_ns)
 {
-    enum mr_round round;
     uint8_t *payload;
 
     if (!mr_announce(writer, now_ns))
@@ -114,40 +127,54 @@ static enum mr_round round_once(struct mr_writer *writer, uint64_t now_ns)
         return MR_ROUND_FULL;
     mr_writer_open_frame(writer, payload);
     stage_rings(writer, now_ns);
-    round = commit_frame(writer);
-    if (writer->old_rounds_left > 0 &&
-        (round == MR_ROUND_EMPTY || --writer->old_rounds_left == 0)) {
-        writer->old_rounds_left = 0;
-        writer->is_old_drained = true;
-        round = MR_ROUND_MOVED; /* what was scanned is to be told */
-    }
-    return round;
+    return commit_frame(writer);
 }
 
+/* Behind a frame of `bytes`. Those of clock hybrid are small, so it shows more exactly. */
+static bool leaves_something(const struct mr_writer *writer, uint64_t bytes)
+{
+    if (mr_writer_is_hybrid(writer))
+        return bytes + MR_DRAIN_ROOM_MIN > MR_WRITER_FRAME_HYBRID;
+    return bytes >= MR_WRITER_FRAME / 2;
+}
+
+/*
+ * Until the rings are empty. A frame that did not get full left nothing behind; to look
+ * again at once would be to take words one by one out of the hands of who writes them, and
+ * their cache lines with them.
+ */
 static enum mr_round rounds(struct mr_writer *writer, uint64_t now_ns)
 {
     enum mr_round round = MR_ROUND_MOVED;
 
     for (int i = 0; i < ROUNDS_PER_IO && round == MR_ROUND_MOVED; i++) {
+        uint64_t before = writer->moved_bytes;
+
         round = round_once(writer, now_ns);
         mr_store_relaxed(&writer->probe->is_full, round == MR_ROUND_FULL); /* a hint */
         if (writer->flush_rounds_left > 0 && round == MR_ROUND_MOVED)
             writer->flush_rounds_left--;
         if (i > 0 && round == MR_ROUND_EMPTY)
             return MR_ROUND_MOVED;
+        writer->has_more = leaves_something(writer, writer->moved_bytes - before);
+        if (writer->moved_bytes > before && !writer->has_more)
+            break;
     }
     return round;
 }
 
-/* Enough frames to empty every ring as it is now, however the threads go on. */
-uint32_t mr_writer_flush_rounds(struct mr_writer *writer)
+/*
+ * Enough frames to empty every ring as it is now, however the threads go on: what a ring
+ * has may take two of them, the second for the words that were too new for the first.
+ */
+static uint32_t flush_rounds(struct mr_writer *writer)
 {
     struct mr_ring *ring = mr_load_acquire(&writer->probe->pool.rings);
-    uint64_t bytes = MR_WRITER_FRAME;
+    uint64_t bytes = mr_writer_frame_bytes(writer);
 
     for (; ring; ring = ring->next)
         bytes += ring->capacity * sizeof(uint64_t) + MR_DRAIN_ROOM_MIN;
-    return (uint32_t)(2 * bytes / MR_WRITER_FRAME) + 1;
+    return (uint32_t)(3 * bytes / mr_writer_frame_bytes(writer)) + 2;
 }
 
 /* A flush begins, is drained, is acknowledged. */
@@ -161,11 +188,11 @@ static void flush_step(struct mr_writer *writer, enum mr_round round)
         if (wanted == done)
             return;
         writer->flush_started = wanted;
-        writer->flush_rounds_left = mr_writer_flush_rounds(writer);
+        writer->flush_rounds_left = flush_rounds(writer);
         writer->flush_sequence = 0;
         return; /* what was seen of the rings until now was before the request */
     }
-    if (writer->flush_sequence == 0 && writer->has_sender &&
+    if (writer->flush_sequence == 0 && writer->has_sender && !writer->epochs.is_held &&
         (round == MR_ROUND_EMPTY || writer->flush_rounds_left == 0)) {
         writer->flush_rounds_left = 0;
         writer->flush_sequence = writer->sender.next_sequence;
@@ -189,6 +216,7 @@ static void sleep_until_event(struct mr_writer *writer, uint64_t ns)
     struct mr_probe *probe = writer->probe;
     _Atomic uint32_t *sleeping = &probe->pool.shared.sleeping;
 
+    mr_writer_rest(writer);
     mr_store_seq_cst(sleeping, 1);
     if (!mr_load_seq_cst(&probe->stop_wanted) &&
         mr_load_seq_cst(&probe->flush_wanted) == writer->flush_started)
@@ -216,18 +244,65 @@ static void idle(struct mr_writer *writer, uint64_t now_ns)
         writer->idle_ns *= 2;
 }
 
-static void pace(struct mr_writer *writer)
+static void nap(struct mr_writer *writer)
 {
-    if (writer->moved_bytes >= PACE_BYTES) {
-        writer->nap_ns = NAP_MIN_NS;
-        return;
-    }
+    mr_writer_rest(writer);
     if (writer->nap_ns < NAP_WAKEABLE_NS)
         mr_sleep_ns(writer->nap_ns);
     else
         sleep_until_event(writer, writer->nap_ns);
+}
+
+/*
+ * Clock hybrid: waits awake and ticks, where the ticker does not, having no processor but
+ * ours; to change with it for each nap would cost a tenth of the time in ticks. Whoever
+ * else wants the processor gets it: then this is left off for a while. False: not waited.
+ */
+static bool wait_ticking(struct mr_writer *writer)
+{
+    uint64_t period = mr_load_relaxed(&mr_tick.stale_ticks) / 2;
+    uint64_t start = mr_clock_ticks(), now = start, last;
+
+    if (!mr_writer_is_hybrid(writer) || writer->nap_ns >= NAP_WAKEABLE_NS ||
+        period == 0 || start < writer->yield_until ||
+        mr_tick_has_ticked(&writer->probe->ticker, TICKER_BESIDE))
+        return false;
+    do {
+        mr_drain_tick(&writer->frame);
+        mr_cpu_relax();
+        last = now;
+        now = mr_clock_ticks();
+        if (now - last > AWAY * period) {
+            writer->yield_until = now + YIELD * period;
+            break;
+        }
+    } while (now - start < writer->nap_ns / MR_TICK_NS * period);
+    return true;
+}
+
+/*
+ * With clock hybrid a thread fills a ring so fast that its writer, going on at once, comes
+ * so near to it that both wait for each other's cache lines, and stays there.
+ */
+static void pace(struct mr_writer *writer)
+{
+    if (writer->moved_bytes >= PACE_BYTES) {
+        writer->nap_ns = NAP_MIN_NS;
+        if (writer->has_more || !mr_writer_is_hybrid(writer))
+            return;
+    }
+    if (!wait_ticking(writer))
+        nap(writer);
     if (writer->nap_ns < NAP_MAX_NS)
         writer->nap_ns *= 2;
+}
+
+/* Words wait for the helper, which may not have heard the last time. */
+static void ask_for_look(struct mr_writer *writer)
+{
+    if (writer->epochs.is_look_wanted)
+        mr_helper_ask(writer->probe);
+    writer->epochs.is_look_wanted = false;
 }
 
 static void run_once(struct mr_writer *writer)
@@ -237,18 +312,29 @@ static void run_once(struct mr_writer *writer)
     bool has_moved;
 
     writer->moved_bytes = 0;
+    writer->epochs.is_held = false;
+    mr_drain_tick(&writer->frame);
+    mr_place_begin(&writer->place);
     round = rounds(writer, now_ns);
+    ask_for_look(writer);
     has_moved = mr_writer_io(writer, now_ns, 0);
-    mr_store_release(&writer->probe->events_acked, mr_writer_acked(writer));
+    mr_writer_tell_acked(writer);
     flush_step(writer, round);
     if (round == MR_ROUND_MOVED) {
         writer->moved_at_ns = now_ns;
         mr_tick_want(&writer->probe->ticker);
         writer->idle_ns = IDLE_MIN_NS;
+        if (writer->moved_bytes >= PACE_BYTES) {
+            mr_place_settle(&writer->place, now_ns);
+            mr_tick_avoid(&writer->probe->ticker, &writer->place.busy);
+        }
         if (!is_flush_young(writer))
             pace(writer);
     } else if (round == MR_ROUND_FULL && writer->is_calibrated) {
         (void)mr_writer_io(writer, now_ns, IDLE_MIN_NS); /* events cannot help */
+    } else if (!has_moved && writer->epochs.is_held) {
+        mr_writer_rest(writer);
+        mr_sleep_ns(HELD_WAIT_NS);
     } else if (!has_moved && !is_flush_young(writer)) {
         idle(writer, now_ns);
     }
@@ -269,7 +355,7 @@ static bool end_streams(struct mr_writer *writer)
         if (!payload)
             return false;
         mr_writer_open_frame(writer, payload);
-        if (mr_drain_source_end(&writer->frame, ring, writer->epoch))
+        if (mr_drain_source_end(&writer->frame, ring, writer->epochs.newest))
             (void)commit_frame(writer);
         if (!ring->done.is_last)
             return false;
@@ -287,23 +373,28 @@ static void run_to_end(struct mr_writer *writer)
     while (!is_done &&
            mr_clock_monotonic_ns() < mr_writer_deadline_ns(writer, start_ns)) {
         uint64_t now_ns = mr_clock_monotonic_ns();
-        /* Looked at before the round that announces what was scanned; [C] pairs with [L] in helper.c. */
-        bool is_scanned = mr_load_acquire(&writer->probe->is_helper_done) ||
-                          now_ns - start_ns > LAST_SCAN_NS;
-        enum mr_round round = rounds(writer, now_ns);
+        /* Looked at before the round that announces what was found; [C] pairs with [L] in helper.c. */
+        bool is_looked = mr_load_acquire(&writer->probe->is_helper_done) ||
+                         now_ns - start_ns >
+                             (writer->epochs.is_held ? LAST_LOOK_HELD_NS : LAST_LOOK_NS);
+        enum mr_round round;
 
-        if (round == MR_ROUND_EMPTY && end_streams(writer))
-            is_done = is_scanned && (writer->is_calibrated || !writer->has_sender);
+        writer->epochs.is_over = is_looked;
+        writer->epochs.is_held = false;
+        round = rounds(writer, now_ns);
+        if (round == MR_ROUND_EMPTY && is_looked && !writer->epochs.is_held &&
+            end_streams(writer))
+            is_done = writer->is_calibrated || !writer->has_sender;
         if (!mr_writer_io(writer, now_ns, is_done ? 0 : BUSY_WAIT_NS) &&
             round != MR_ROUND_MOVED && !is_done)
             mr_sleep_ns(BUSY_WAIT_NS);
         /* A child that never had an event has nobody to say goodbye to. */
         if (writer->probe->source.is_forked && writer->events == 0 &&
-            !writer->is_calibrated)
+            !writer->epochs.is_held && !writer->is_calibrated)
             return;
     }
     mr_writer_finish(writer, start_ns);
-    mr_store_release(&writer->probe->events_acked, mr_writer_acked(writer));
+    mr_writer_tell_acked(writer);
 }
 
 static void *writer_main(void *argument)
@@ -314,9 +405,11 @@ static void *writer_main(void *argument)
     mr_thread_self.flags = MR_THREAD_OWN;
     (void)prctl(PR_SET_NAME, "millrace");
     (void)prctl(PR_SET_TIMERSLACK, TIMER_SLACK_NS); /* of this thread */
-    while (!mr_load_acquire(&probe->stop_wanted))   /* [C] */
+    mr_place_shorten_slices();
+    while (!mr_load_acquire(&probe->stop_wanted)) /* [C] */
         run_once(writer);
     run_to_end(writer);
+    mr_writer_rest(writer);
     mr_store_release(&probe->stopped, 1); /* [P] */
     mr_futex_wake(&probe->stopped);
     return NULL;
@@ -359,6 +452,12 @@ enum mr_status mr_writer_start(struct mr_probe *probe)
     probe->writer->probe = probe;
     probe->writer->idle_ns = IDLE_MIN_NS;
     probe->writer->nap_ns = NAP_MIN_NS;
+    probe->writer->epochs.newest = 1;
+    probe->writer->epochs.changes = &probe->changes;
+    if (mr_changes_attach(&probe->changes, &probe->writer->modules) != MR_OK)
+        return MR_ENOMEM;
+    probe->writer->next_module = probe->writer->modules.count;
+    mr_epochs_learn(&probe->writer->epochs, &probe->writer->modules);
     mr_writer_choose_first(probe->writer);
     mr_store_relaxed(&probe->pool.shared.pid, probe->source.pid);
     if (mr_own_thread(probe, writer_main) != MR_OK)

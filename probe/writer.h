@@ -16,10 +16,16 @@
 #include "net/sender.h"
 #include "probe/drain.h"
 #include "probe/own_fd.h"
+#include "probe/place.h"
 #include "probe/registry.h"
 
 /* Payload of our frames: what every receiver takes, so no hello has to come first. */
 #define MR_WRITER_FRAME MR_WIRE_MAX_FRAME_MIN
+/*
+ * Of clock hybrid, whose ticks the writer gives while it copies: what it does then with a
+ * frame, its checksum above all, should not take much longer than a tick.
+ */
+#define MR_WRITER_FRAME_HYBRID (MR_WRITER_FRAME / 8)
 /* 140 ms of one thread at full speed (118 M events/s), or one round trip of many. */
 #define MR_WRITER_OUTBOX (UINT64_C(16) << 20)
 /* Frames that may be in the outbox; for the sums behind them. A power of two. */
@@ -36,7 +42,9 @@ enum mr_round { MR_ROUND_EMPTY, MR_ROUND_MOVED, MR_ROUND_FULL };
 
 struct mr_gone_module {
     struct mr_module module;
-    uint64_t until_sequence; /* of the first frame that cannot need it */
+    uint32_t epoch; /* the first without it */
+    uint64_t
+        until_sequence; /* of the first frame that cannot need it; UINT64_MAX: open */
 };
 
 struct mr_stream_note {
@@ -53,31 +61,32 @@ struct mr_writer {
     struct mr_ring *next_ring; /* where the next round begins */
     struct mr_clock_info clock;
     bool is_calibrated, has_sender;
-    bool is_welcomed; /* by some receiver, ever */
+    bool is_welcomed;                    /* by some receiver, ever */
+    bool is_renewing;                    /* addresses: the helper looks them up */
+    uint64_t renew_at_ns, renewed_ended; /* connections that had ended then */
     struct mr_own_fd socket;
     uint64_t sockets_ended; /* of the sender, when `socket` was remembered */
 
     /* Announced so far; see announce.c. */
-    uint32_t epoch;
+    struct mr_epochs epochs;
     bool are_modules_announced;
     uint32_t counters_announced;
-    bool is_refusal_announced;
-    /* Modules have gone: what is in the rings may be theirs, and is sent before. */
-    uint32_t old_rounds_left;
-    bool is_old_drained;
+    uint32_t refusals_announced; /* reasons */
     uint32_t named_announced, named_first;
     uint64_t source_lost[MR_LOSS_REASON_COUNT]; /* as of frame source_lost_sequence */
     uint64_t source_lost_acked[MR_LOSS_REASON_COUNT];
     uint64_t source_lost_sequence;
     uint64_t sync_at_ns;
     uint64_t depth_at_ns, depth_told; /* calls below the limit told, + 1 */
+    uint64_t pruned_at_ns;
+    uint32_t pruned_next;
     struct mr_dict_writer dict;
     bool is_dict_open;
     uint32_t next_module;
     struct mr_module_table modules;
 
     /* For a new receiver; see repeat.c. Rings of the newest. */
-    uint32_t gone_count, ended_count;
+    uint32_t gone_count, gone_open, ended_count;
     struct mr_gone_module gone[MR_WRITER_GONE_MAX];
     struct mr_stream_note ended[MR_WRITER_ENDED_MAX];
     struct mr_ring *repeat_ring;
@@ -99,14 +108,20 @@ struct mr_writer {
     uint32_t flush_started, flush_rounds_left;
     uint64_t flush_sequence;
     uint64_t moved_at_ns, moved_bytes; /* by the last pass */
+    bool has_more;                     /* in the rings, to go by the last frame */
+    uint64_t yield_until; /* clock hybrid, ticks: others want our processor */
     uint64_t idle_ns, nap_ns;
+    struct mr_place place;
 };
 
-/* writer.c: frames that are enough to empty every ring as it is now, however threads go on. */
-uint32_t mr_writer_flush_rounds(struct mr_writer *writer);
-
+/* announce_modules.c: the modules, and what came and went since. False: no room. */
+bool mr_announce_modules(struct mr_writer *writer);
 /* announce.c: commits what the next CHUNKS frame may need. False: no room. */
 bool mr_announce(struct mr_writer *writer, uint64_t now_ns);
+/* announce.c: puts an item into the dictionary that goes next. False: no room. */
+bool mr_announce_put(struct mr_writer *writer, const struct mr_dict_item *item);
+/* announce_pruned.c: sites that are pruned, and how many calls of theirs were counted. */
+bool mr_announce_pruned(struct mr_writer *writer, uint64_t now_ns);
 /* Whether a site may have been named since. */
 bool mr_announce_is_stale(const struct mr_writer *writer);
 void mr_announce_module_item(const struct mr_module *module, struct mr_dict_item *item);
@@ -118,8 +133,11 @@ bool mr_announce_losses_acked(struct mr_writer *writer);
 
 /* repeat.c: the `announce` of our mr_sender; `context` is the writer. */
 size_t mr_repeat(void *context, uint64_t *cursor, uint8_t *out, size_t capacity);
-/* A module that is about to leave the table. */
-void mr_repeat_note_gone(struct mr_writer *writer, const struct mr_module *module);
+/* A module that left the table in `epoch`. */
+void mr_repeat_note_gone(struct mr_writer *writer, const struct mr_module *module,
+                         uint32_t epoch);
+/* All that is not committed yet is of epoch `oldest` or later. */
+void mr_repeat_note_epoch(struct mr_writer *writer, uint32_t oldest);
 /* The streams that end in the frame just committed, before their rings are given back. */
 void mr_repeat_note_ended(struct mr_writer *writer);
 
@@ -139,6 +157,23 @@ void mr_writer_open_frame(struct mr_writer *writer, uint8_t *payload);
 /* The size of the payload; *flags: of the frame. */
 size_t mr_writer_encode(struct mr_writer *writer, uint16_t *flags);
 
+static inline bool mr_writer_is_hybrid(const struct mr_writer *writer)
+{
+    return writer->probe->clock.mode == MR_CLOCK_MODE_HYBRID;
+}
+
+/* Words of rings go into frames of at most so many bytes. */
+static inline uint32_t mr_writer_frame_bytes(const struct mr_writer *writer)
+{
+    return mr_writer_is_hybrid(writer) ? MR_WRITER_FRAME_HYBRID : MR_WRITER_FRAME;
+}
+
+/* Before the writer waits, or makes a system call that may take long: nobody ticks by it. */
+static inline void mr_writer_rest(const struct mr_writer *writer)
+{
+    mr_tick_rest(&writer->probe->ticker, writer->frame.ticked);
+}
+
 /* writer_io.c */
 /* Room for a frame in the outbox, or NULL. */
 uint8_t *mr_writer_reserve(struct mr_writer *writer);
@@ -148,8 +183,10 @@ void mr_writer_commit(struct mr_writer *writer, enum mr_frame_type type, uint16_
 bool mr_writer_io(struct mr_writer *writer, uint64_t now_ns, uint64_t timeout_ns);
 /* In a forked child: gives up the copy of the parent's connection. */
 void mr_writer_abandon(struct mr_writer *writer);
-/* Events that the receiver has. */
+/* Events that the receiver has, or that were thrown away where there is to be none. */
 uint64_t mr_writer_acked(const struct mr_writer *writer);
+/* The same for mr_probe_stats(). */
+void mr_writer_tell_acked(const struct mr_writer *writer);
 /* When to give up, at the end of a program that began at `start_ns`. */
 uint64_t mr_writer_deadline_ns(const struct mr_writer *writer, uint64_t start_ns);
 /* The end of the program: BYE, and a line to stderr if events could not be sent. */

@@ -185,13 +185,36 @@ static size_t compress(struct mr_writer *writer, size_t packed_size, uint8_t *ou
     return size;
 }
 
+static uint64_t ticks_of(const struct mr_clock_info *clock, uint64_t ns)
+{
+    mr_u128 ticks = ((mr_u128)ns << clock->shift) / clock->mult;
+
+    return ticks < UINT64_MAX ? (uint64_t)ticks : UINT64_MAX;
+}
+
+/* Ticks of a microsecond tell nothing of single bodies that are cheap. */
+static struct mr_site_stats *looked_at(const struct mr_writer *writer)
+{
+    struct mr_prune *prune = &writer->probe->prune;
+
+    if (!writer->is_calibrated)
+        return NULL;
+    mr_site_stats_limit(&prune->stats,
+                        ticks_of(&writer->clock, mr_load_relaxed(&prune->limit_ns)),
+                        ticks_of(&writer->clock, MR_PRUNE_CHEAP_NS));
+    return &prune->stats;
+}
+
 void mr_writer_open_frame(struct mr_writer *writer, uint8_t *payload)
 {
     writer->payload = payload;
     mr_drain_begin(&writer->frame,
                    writer->choice.level == MR_ENCODING_WORDS ? payload
                                                              : writer->scratch->words,
-                   MR_WRITER_FRAME);
+                   mr_writer_frame_bytes(writer));
+    writer->frame.stats = looked_at(writer);
+    writer->frame.epochs = &writer->epochs;
+    writer->frame.ticker = mr_writer_is_hybrid(writer) ? &writer->probe->ticker : NULL;
 }
 
 size_t mr_writer_encode(struct mr_writer *writer, uint16_t *flags)

@@ -10,10 +10,13 @@
 #include <unistd.h>
 
 /* Of the end of a program; a deadline may change after each. */
+/* Names of hosts are looked up again while a connection stands, too: for the day it falls. */
+#define RENEW_NS (30 * MR_SECOND_NS)
 #define ANSWER_POLL_NS (10 * MR_MILLISECOND_NS)
 
-static size_t put_hello(const struct mr_writer *writer, uint64_t oldest,
-                        uint32_t attribute_count, uint8_t *out, size_t capacity)
+static size_t put_hello(const struct mr_writer *writer,
+                        const struct mr_custody_hello *custody, uint32_t attribute_count,
+                        uint8_t *out, size_t capacity)
 {
     const struct mr_probe *probe = writer->probe;
     bool is_hybrid = probe->clock.mode == MR_CLOCK_MODE_HYBRID;
@@ -21,7 +24,8 @@ static size_t put_hello(const struct mr_writer *writer, uint64_t oldest,
         .sender = probe->source.id,
         .role = MR_ROLE_PROBE,
         .level = 0,
-        .oldest = oldest,
+        .oldest = custody->acked + 1,
+        .custody = *custody,
         .token = probe->config.token,
         .source = {.host = probe->source.host,
                    .app = probe->config.app,
@@ -42,14 +46,15 @@ static size_t put_hello(const struct mr_writer *writer, uint64_t oldest,
 }
 
 /* Attributes are left out from the end until the rest fits. */
-static size_t on_hello(void *context, uint64_t oldest, uint8_t *out, size_t capacity)
+static size_t on_hello(void *context, const struct mr_custody_hello *custody,
+                       uint8_t *out, size_t capacity)
 {
     const struct mr_writer *writer = context;
     uint32_t count = writer->probe->config.attribute_count;
-    size_t size = put_hello(writer, oldest, count, out, capacity);
+    size_t size = put_hello(writer, custody, count, out, capacity);
 
     while (size == 0 && count > 0)
-        size = put_hello(writer, oldest, --count, out, capacity);
+        size = put_hello(writer, custody, --count, out, capacity);
     return size;
 }
 
@@ -113,6 +118,15 @@ uint64_t mr_writer_acked(const struct mr_writer *writer)
     return writer->events_until[last % MR_WRITER_FRAMES_MAX];
 }
 
+void mr_writer_tell_acked(const struct mr_writer *writer)
+{
+    struct mr_probe *probe = writer->probe;
+
+    mr_store_release(probe->config.is_discarding ? &probe->events_discarded
+                                                 : &probe->events_acked,
+                     mr_writer_acked(writer));
+}
+
 /*
  * The rate of the clock is in the hello, so the first connection waits for it; that of a
  * forked child also until there is something to tell.
@@ -133,10 +147,35 @@ static bool may_connect(struct mr_writer *writer)
         return false;
     mr_clock_calibrate(probe->clock.mode, &probe->source.first_sample, &sample,
                        &writer->clock);
-    memcpy(writer->sender.config.addresses, probe->addresses, sizeof(probe->addresses));
-    writer->sender.config.address_count = probe->address_count;
+    if (probe->address_count) /* none is there for one who discards */
+        mr_sender_set_addresses(&writer->sender, probe->addresses, probe->address_count);
+    writer->renew_at_ns = mr_clock_monotonic_ns() + RENEW_NS;
     writer->is_calibrated = true;
     return true;
+}
+
+/* Names of hosts are looked up by the helper: when a connection ended, and now and then. */
+static void renew_addresses(struct mr_writer *writer)
+{
+    struct mr_probe *probe = writer->probe;
+    const struct mr_sender *sender = &writer->sender;
+    uint64_t now_ns, ended = sender->stats.failures + sender->stats.moves;
+
+    if (!probe->has_names)
+        return;
+    if (writer->is_renewing) {
+        if (!mr_load_acquire(&probe->has_addresses)) /* [C] */
+            return;
+        mr_sender_set_addresses(&writer->sender, probe->addresses, probe->address_count);
+        writer->is_renewing = false;
+    }
+    now_ns = mr_clock_monotonic_ns();
+    if (ended == writer->renewed_ended && now_ns < writer->renew_at_ns)
+        return;
+    writer->renewed_ended = ended;
+    writer->renew_at_ns = now_ns + RENEW_NS;
+    writer->is_renewing = true;
+    mr_store_release(&probe->has_addresses, 0); /* [G] in helper.c */
 }
 
 /*
@@ -168,14 +207,29 @@ static void adopt_new_socket(struct mr_writer *writer)
     writer->sockets_ended = ended;
 }
 
+/*
+ * What stands for the network where there is to be none: frames went as far as they would
+ * for a receiver, which has all of them at once.
+ */
+static bool discard(struct mr_writer *writer)
+{
+    (void)may_connect(writer); /* others need to know what a tick is worth */
+    writer->is_welcomed = true;
+    return writer->has_sender && mr_sender_discard(&writer->sender) > 0;
+}
+
 bool mr_writer_io(struct mr_writer *writer, uint64_t now_ns, uint64_t timeout_ns)
 {
     enum mr_status status;
 
     (void)now_ns;
+    if (writer->probe->config.is_discarding)
+        return discard(writer);
     if (!may_connect(writer))
         return false;
+    renew_addresses(writer);
     forget_lost_socket(writer);
+    mr_writer_rest(writer);
     status = mr_sender_poll(&writer->sender, timeout_ns);
     adopt_new_socket(writer);
     mr_writer_watch_link(writer, mr_clock_monotonic_ns());
@@ -247,7 +301,7 @@ static uint64_t events_in_rings(struct mr_writer *writer, uint64_t *losses)
             continue;
         do {
             mr_drain_begin(frame, writer->outbox, MR_WRITER_FRAME);
-            (void)mr_drain_ring(frame, ring, writer->epoch, 0);
+            (void)mr_drain_ring(frame, ring, writer->epochs.newest, 0);
             events += frame->totals.events;
             add_losses(losses, frame->totals.lost);
             mr_drain_commit(frame, &writer->probe->pool);
@@ -281,6 +335,32 @@ static const char *failure_text(const struct mr_writer *writer)
     return writer->is_welcomed ? "no acknowledgement" : "no answer";
 }
 
+/* `size` of a text that was cut where it is larger than `capacity`. */
+static void say(const struct mr_writer *writer, const char *line, int size,
+                size_t capacity)
+{
+    if (size > (int)capacity - 1)
+        size = (int)capacity - 1;
+    if (size > 0 && mr_own_fd_is_there(&writer->probe->error_output))
+        (void)!write(STDERR_FILENO, line, (size_t)size);
+}
+
+static void report_discarded(const struct mr_writer *writer)
+{
+    uint64_t discarded = mr_writer_acked(writer);
+    char line[640];
+    int size;
+
+    if (discarded == 0)
+        return;
+    size = snprintf(line, sizeof(line),
+                    "millrace: %llu events of %s[%u] were recorded and discarded: "
+                    "MILLRACE_ENDPOINT=discard\n",
+                    (unsigned long long)discarded, writer->probe->config.app,
+                    writer->probe->source.pid);
+    say(writer, line, size, sizeof(line));
+}
+
 static void report(const struct mr_writer *writer, uint64_t unsent, uint64_t dropped,
                    uint64_t wait_ns)
 {
@@ -298,10 +378,7 @@ static void report(const struct mr_writer *writer, uint64_t unsent, uint64_t dro
                     writer->probe->source.pid, endpoint->host, endpoint->port,
                     (unsigned long long)(wait_ns / MR_MILLISECOND_NS),
                     failure_text(writer), more);
-    if (size > (int)sizeof(line) - 1)
-        size = (int)sizeof(line) - 1;
-    if (size > 0 && mr_own_fd_is_there(&writer->probe->error_output))
-        (void)!write(STDERR_FILENO, line, (size_t)size);
+    say(writer, line, size, sizeof(line));
 }
 
 void mr_writer_finish(struct mr_writer *writer, uint64_t start_ns)
@@ -313,12 +390,14 @@ void mr_writer_finish(struct mr_writer *writer, uint64_t start_ns)
     wait_until_sent(writer, start_ns);
     deadline_ns = mr_writer_deadline_ns(writer, start_ns);
     forget_lost_socket(writer);
-    if (writer->is_calibrated)
+    if (writer->is_calibrated && !writer->probe->config.is_discarding)
         (void)mr_sender_finish(&writer->sender, MR_BYE_FINISHED, deadline_ns);
     unsent = writer->events - mr_writer_acked(writer);
     unsent += events_in_rings(writer, losses);
     dropped = dropped_events(writer, losses);
     (void)mr_add_relaxed(&writer->probe->lost[MR_LOSS_EXIT], unsent);
+    if (writer->probe->config.is_discarding)
+        report_discarded(writer);
     if (unsent > 0)
         report(writer, unsent, dropped, deadline_ns - start_ns);
 }

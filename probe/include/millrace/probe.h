@@ -31,14 +31,18 @@ extern "C" {
 
 /*
  * Before a function, in C and C++, by every door: it is never traced; it is traced
- * wherever its file is. The second is not inlined, and no compiler's own threshold of
- * size leaves it out; what MILLRACE_EXCEPT and the like leave out, it does not bring back.
+ * wherever its file is. The second is not inlined; no compiler's own threshold of size
+ * leaves it out, and of patchable sites MILLRACE_MIN_SIZE does not either (a hook cannot
+ * tell). What MILLRACE_EXCEPT and the like leave out, it does not bring back.
  *
  *     MR_NEVER_TRACE static inline int min(int a, int b) { return a < b ? a : b; }
  */
 #if defined(__clang__)
 #define MR_NEVER_TRACE __attribute__((no_instrument_function, xray_never_instrument))
 #define MR_ALWAYS_TRACE __attribute__((noinline, xray_always_instrument))
+#elif defined(MILLRACE_SITES) /* the flags of millrace-patchable */
+#define MR_NEVER_TRACE __attribute__((no_instrument_function))
+#define MR_ALWAYS_TRACE __attribute__((noinline, fentry_name("__fentry_always__")))
 #else
 #define MR_NEVER_TRACE __attribute__((no_instrument_function))
 #define MR_ALWAYS_TRACE __attribute__((noinline))
@@ -120,15 +124,15 @@ void mr_thread_name(const char *name);
 
 /*
  * Waits until all that was recorded before the call is in a receiver's custody. 0, or -1
- * after `timeout_ms`, when nothing was ever recorded, or when there is no receiver. Not in
- * signal handlers.
+ * after `timeout_ms`, when nothing was ever recorded, or when there is no receiver (with
+ * MILLRACE_ENDPOINT=discard 0 once all of it was thrown away). Not in signal handlers.
  */
 int mr_probe_flush(uint32_t timeout_ms);
 
 /*
  * Which functions to switch: those whose name matches one of `only` (NULL: all), none of
- * `except`, and that have at least `min_size` bytes of code. Globs as of fnmatch(3); the
- * lists end with NULL. The same as `millrace attach --only --except --min-size`.
+ * `except`, and that have at least `min_size` bytes of code, or a loop. Globs as of
+ * fnmatch(3); the lists end with NULL. The same as `millrace attach --only --except --min-size`.
  */
 struct mr_probe_filter {
     const char *const *only;
@@ -157,6 +161,8 @@ struct mr_probe_counts {
     uint64_t lost_budget; /* threads without a ring: MILLRACE_MEMORY */
     uint64_t lost_nested; /* in a signal handler inside the probe's slow path */
     uint64_t lost_exit;   /* after the end of their thread */
+    /* Of those written, made ready to be sent and thrown away: MILLRACE_ENDPOINT=discard. */
+    uint64_t events_discarded;
 };
 
 /* 0, or -1 when nothing was ever recorded (all are 0 then). Not in signal handlers. */
@@ -176,6 +182,113 @@ struct mr_probe_link_info {
 };
 
 int mr_probe_link(struct mr_probe_link_info *link);
+
+/*
+ * Traces across threads and processes: what one call tree asks of another is one trace.
+ *
+ *     struct job { struct mr_token token; ... };       // to another thread of the process
+ *     job.token = mr_capture(); push(queue, &job);
+ *     pop(queue, &job); mr_attach(job.token); work(&job); mr_detach();
+ *
+ *     struct mr_traceparent parent;                    // to another process
+ *     char header[MR_TRACEPARENT_SIZE];
+ *     if (mr_send(&parent))
+ *         add_header("traceparent", mr_traceparent_format(&parent, header));
+ *     ...
+ *     mr_traceparent_parse(value, value_size, &parent);
+ *     mr_receive(&parent);
+ *     answer(request);
+ *
+ * Not in signal handlers. While nothing is recorded they do nothing: mr_send() returns 0,
+ * and a token that was captured then is zero, which is nothing to attach.
+ */
+
+/* A place where a call tree handed work to another thread. A plain value; for one attach. */
+struct mr_token {
+    uint64_t id;                 /* unique in its process; 0: none */
+    uint64_t trace_hi, trace_lo; /* of the thread that captured; 0: it had none */
+};
+
+/* Fields of a W3C Trace Context `traceparent` (www.w3.org/TR/trace-context/). */
+struct mr_traceparent {
+    uint64_t trace_hi, trace_lo; /* trace-id, not 0 */
+    uint64_t span;               /* parent-id, not 0: of this message alone */
+    uint8_t flags;               /* trace-flags; bit 0: sampled */
+};
+
+#define MR_TRACEPARENT_SIZE 56 /* of its text, with the zero that ends it */
+
+/* Writes version 00, "00-<32 hex>-<16 hex>-<2 hex>". Returns `text`. */
+char *mr_traceparent_format(const struct mr_traceparent *parent,
+                            char text[MR_TRACEPARENT_SIZE]);
+/*
+ * Reads a header value of `size` bytes as the specification says: lower-case digits, no
+ * zero ids, version 00 of exactly 55 bytes, later versions by their first 55, never ff.
+ * 0; or -1, with zeros in `parent`, where it is anything else.
+ */
+int mr_traceparent_parse(const char *text, uint64_t size, struct mr_traceparent *parent);
+
+/* Parts of the functions below that a recording program runs. */
+int mr_probe_send(struct mr_traceparent *parent);
+void mr_probe_receive(const struct mr_traceparent *parent);
+void mr_probe_capture(struct mr_token *token);
+void mr_probe_attach(const struct mr_token *token);
+void mr_probe_detach(void);
+
+/*
+ * The innermost call tree of this thread sends a message now, with these fields. They carry
+ * the trace id of what the thread received or attached last, else a new one. 1; or 0, and
+ * zeros in `parent`, when nothing is recorded.
+ */
+MR_PROBE_INLINE_ int mr_send(struct mr_traceparent *parent)
+{
+    parent->trace_hi = parent->trace_lo = parent->span = 0;
+    parent->flags = 0;
+    if (__builtin_expect(__atomic_load_n(&mr_probe_active, __ATOMIC_RELAXED), 0))
+        return mr_probe_send(parent);
+    return 0;
+}
+
+/*
+ * A message came: the call tree that is open on this thread, or else the next one that
+ * opens, belongs to its trace; so do sends until the next receive or mr_detach(). NULL: a
+ * request that came without the header begins a trace here. Fields of zeros (a header that
+ * could not be read) do the same, and are counted.
+ */
+MR_PROBE_INLINE_ void mr_receive(const struct mr_traceparent *parent)
+{
+    if (__builtin_expect(__atomic_load_n(&mr_probe_active, __ATOMIC_RELAXED), 0))
+        mr_probe_receive(parent);
+}
+
+/* The innermost call tree of this thread hands work over now. One token for each attach. */
+MR_PROBE_INLINE_ struct mr_token mr_capture(void)
+{
+    struct mr_token token = {0, 0, 0};
+
+    if (__builtin_expect(__atomic_load_n(&mr_probe_active, __ATOMIC_RELAXED), 0))
+        mr_probe_capture(&token);
+    return token;
+}
+
+/*
+ * From here to mr_detach() on this thread, call trees belong to the trace that the token
+ * was captured in; calls that open below the calling function begin call trees of their
+ * own. In the process that captured it, not in a forked child. Nests 8 deep; deeper ones
+ * count for what encloses them.
+ */
+MR_PROBE_INLINE_ void mr_attach(struct mr_token token)
+{
+    if (__builtin_expect(__atomic_load_n(&mr_probe_active, __ATOMIC_RELAXED), 0))
+        mr_probe_attach(&token);
+}
+
+/* Ends the innermost mr_attach(), or what mr_receive() began, of this thread. */
+MR_PROBE_INLINE_ void mr_detach(void)
+{
+    if (__builtin_expect(__atomic_load_n(&mr_probe_active, __ATOMIC_RELAXED), 0))
+        mr_probe_detach();
+}
 
 /* What the compiler calls for functions built with -finstrument-functions. */
 void __cyg_profile_func_enter(void *function, void *call_site);
@@ -202,6 +315,25 @@ struct mr_span_guard_ {
     }
     mr_span_guard_(const mr_span_guard_ &) = delete;
     mr_span_guard_ &operator=(const mr_span_guard_ &) = delete;
+};
+
+/*
+ * mr_attach() and mr_detach() around a block:
+ *
+ *     mr_attached attached(job.token);
+ */
+struct mr_attached {
+    __attribute__((always_inline, no_instrument_function)) explicit mr_attached(
+        const struct mr_token &token)
+    {
+        mr_attach(token);
+    }
+    __attribute__((always_inline, no_instrument_function)) ~mr_attached()
+    {
+        mr_detach();
+    }
+    mr_attached(const mr_attached &) = delete;
+    mr_attached &operator=(const mr_attached &) = delete;
 };
 
 #define MR_SPAN_FLAGS(name_, flags_)                                                     \
