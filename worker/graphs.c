@@ -4,6 +4,8 @@
 #include "base/assert.h"
 #include "base/atomics.h"
 #include "pipeline/filters/decode.h"
+#include "pipeline/filters/gather.h"
+#include "pipeline/filters/join.h"
 #include "pipeline/filters/merge.h"
 #include "pipeline/filters/names.h"
 #include "pipeline/filters/reconstruct.h"
@@ -29,9 +31,13 @@ struct lane_parts {
 struct mr_worker_graphs {
     struct lane_parts lanes[MR_WORKER_LANES_MAX];
     struct mr_names_config names; /* zero: its defaults */
+    struct mr_join_config join;
     struct mr_merge_config merge;
     struct mr_forward_config forward;
     struct mr_forward_link link;
+    struct mr_resolver *resolver; /* of --forward; NULL: its hosts are numeric */
+    struct mr_asks *asks;         /* borrowed */
+    struct mr_spool *spool;       /* borrowed; NULL: none */
     struct mr_graph *graphs[MR_WORKER_LANES_MAX + 1]; /* the lanes', then the trunk */
     uint32_t lane_count;
     uint32_t graph_count; /* made so far */
@@ -40,13 +46,17 @@ struct mr_worker_graphs {
 static enum mr_status new_trunk(struct mr_worker_graphs *graphs, struct mr_error *error)
 {
     const struct mr_graph_node nodes[] = {
-        {&mr_names_filter, &graphs->names, MR_PLACE_THREAD},
+        {&mr_scatter_filter, NULL, MR_PLACE_THREAD}, /* where there are marks */
+        {&mr_names_filter, &graphs->names,
+         graphs->spool ? MR_PLACE_FUSED : MR_PLACE_THREAD},
+        {&mr_join_filter, &graphs->join, MR_PLACE_FUSED},
         {&mr_merge_filter, &graphs->merge, MR_PLACE_FUSED},
         {&mr_forward_filter, &graphs->forward, MR_PLACE_THREAD},
     };
+    uint32_t skipped = !graphs->spool;
 
-    return mr_graph_new(nodes, MR_ARRAY_COUNT(nodes), "trunk",
-                        &graphs->graphs[graphs->lane_count], error);
+    return mr_graph_new(nodes + skipped, (uint32_t)MR_ARRAY_COUNT(nodes) - skipped,
+                        "trunk", &graphs->graphs[graphs->lane_count], error);
 }
 
 /* A part of a delta may grow past this by its last item: it must still fit a frame. */
@@ -102,8 +112,14 @@ static void configure_lane(struct lane_parts *lane,
     lane->reduce.delta_bytes_max = part_bytes(options);
     lane->reduce.paths_max = (uint32_t)options->max_paths;
     lane->reduce.nodes_max = (uint32_t)options->max_nodes;
+    lane->reduce.new_nodes_s = options->new_nodes;
     lane->reduce.shapes_max = (uint32_t)options->max_shapes;
     lane->reduce.trace_children_max = (uint32_t)options->max_trace;
+    lane->reduce.exemplar_calls =
+        (uint32_t)(options->exemplar_bytes / sizeof(struct mr_exemplar_call));
+    lane->reduce.exemplars_max = (uint32_t)options->exemplars;
+    lane->reduce.exemplar_open_bytes = options->exemplar_memory;
+    lane->reduce.shape_calls_s = options->shape_calls;
 }
 
 static enum mr_status new_lane(struct mr_worker_graphs *graphs,
@@ -118,7 +134,9 @@ static enum mr_status new_lane(struct mr_worker_graphs *graphs,
         {&mr_decode_filter, &lane->decode, MR_PLACE_FUSED},
         {&mr_reconstruct_filter, &lane->reconstruct, place},
         {&mr_reduce_filter, &lane->reduce, place},
+        {&mr_gather_filter, NULL, MR_PLACE_FUSED}, /* where there are marks */
     };
+    uint32_t node_count = (uint32_t)MR_ARRAY_COUNT(nodes) - !graphs->spool;
     char name[16];
     enum mr_status status = mr_sites_new(MR_SITES_LIMIT_DEFAULT, &lane->sites);
 
@@ -127,8 +145,9 @@ static enum mr_status new_lane(struct mr_worker_graphs *graphs,
     if (status != MR_OK)
         return mr_error_set(error, status, "no memory for a lane's sites");
     configure_lane(lane, options, incarnation);
+    lane->decode.has_marks = lane->reduce.has_marks = graphs->spool != NULL;
     (void)snprintf(name, sizeof(name), "lane%u", index);
-    return mr_graph_new(nodes, MR_ARRAY_COUNT(nodes), name, &graphs->graphs[index],
+    return mr_graph_new(nodes, node_count - options->until, name, &graphs->graphs[index],
                         error);
 }
 
@@ -136,11 +155,19 @@ static void configure_trunk(struct mr_worker_graphs *graphs,
                             const struct mr_worker_options *options,
                             struct mr_id incarnation)
 {
+    graphs->join = (struct mr_join_config){
+        .level = (uint32_t)options->level,
+        .period_ns = options->delta_interval_ns,
+        .parts_max = (uint32_t)options->max_parts,
+        .delta_bytes_max = part_bytes(options),
+        .window_s = MR_REDUCE_CONFIG_DEFAULT.window_s,
+    };
     graphs->merge = (struct mr_merge_config){
         .level = (uint32_t)options->level,
         .period_ns = options->delta_interval_ns,
         .accumulator = {.part_bytes = part_bytes(options)},
         .reannounce = &graphs->link.reannounce,
+        .by_marks = graphs->spool != NULL,
     };
     graphs->forward = (struct mr_forward_config){
         .address_count = options->address_count,
@@ -152,17 +179,21 @@ static void configure_trunk(struct mr_worker_graphs *graphs,
         .max_frame = (uint32_t)options->max_frame,
         .give_up_ns = options->drain_timeout_ns,
         .link = &graphs->link,
+        .resolver = graphs->resolver,
+        .asks = graphs->asks,
+        .spool = graphs->spool,
     };
     memcpy(graphs->forward.addresses, options->addresses, sizeof(options->addresses));
 }
 
 /* Joined before any thread starts; the trunk starts first, so that lanes have where to emit. */
-static enum mr_status join_and_start(struct mr_worker_graphs *graphs)
+static enum mr_status join_and_start(struct mr_worker_graphs *graphs, bool makes_deltas)
 {
     struct mr_graph *trunk = graphs->graphs[graphs->lane_count];
     enum mr_status status = MR_OK;
 
-    for (uint32_t i = 0; status == MR_OK && i < graphs->lane_count; i++)
+    /* What is no delta ends with its lane, where the runner throws it away. */
+    for (uint32_t i = 0; status == MR_OK && i < graphs->lane_count && makes_deltas; i++)
         status = mr_graph_join(graphs->graphs[i], trunk);
     for (uint32_t i = graphs->lane_count + 1; status == MR_OK && i-- > 0;)
         status = mr_graph_start(graphs->graphs[i]);
@@ -170,8 +201,9 @@ static enum mr_status join_and_start(struct mr_worker_graphs *graphs)
 }
 
 enum mr_status mr_worker_graphs_new(const struct mr_worker_options *options,
-                                    struct mr_id incarnation,
-                                    struct mr_worker_graphs **out, struct mr_error *error)
+                                    struct mr_id incarnation, struct mr_asks *asks,
+                                    struct mr_spool *spool, struct mr_worker_graphs **out,
+                                    struct mr_error *error)
 {
     struct mr_worker_graphs *graphs = calloc(1, sizeof(*graphs));
     enum mr_status status;
@@ -181,12 +213,16 @@ enum mr_status mr_worker_graphs_new(const struct mr_worker_options *options,
         return mr_error_set(error, MR_ENOMEM, "no memory");
     MR_ASSERT(options->lanes > 0 && options->lanes <= MR_WORKER_LANES_MAX);
     graphs->lane_count = (uint32_t)options->lanes;
+    graphs->asks = asks;
+    graphs->spool = spool;
+    status = mr_resolver_start(&options->forward_at, &graphs->resolver, error);
     configure_trunk(graphs, options, incarnation);
-    status = new_trunk(graphs, error);
+    if (status == MR_OK)
+        status = new_trunk(graphs, error);
     for (uint32_t i = 0; status == MR_OK && i < graphs->lane_count; i++)
         status = new_lane(graphs, options, incarnation, i, error);
     if (status == MR_OK) {
-        status = join_and_start(graphs);
+        status = join_and_start(graphs, options->until == MR_WORKER_UNTIL_REDUCE);
         if (status != MR_OK)
             mr_error_set(error, status, "cannot start: %s", mr_status_text(status));
     }
@@ -211,6 +247,7 @@ void mr_worker_graphs_free(struct mr_worker_graphs *graphs)
         if (graphs->graphs[i])
             mr_graph_free(graphs->graphs[i]);
     }
+    mr_resolver_stop(graphs->resolver);
     for (uint32_t i = 0; i < graphs->lane_count; i++) {
         mr_symbols_free(graphs->lanes[i].symbols);
         mr_sites_free(graphs->lanes[i].sites);

@@ -2,8 +2,10 @@
 /*
  * The graphs of a worker, as data: one per lane and one trunk, joined by pipes.
  *
- *     lane i:  decode -> reconstruct -> reduce          fused, or each filter on a thread of its own
- *     trunk:   names -> merge -> | forward              two threads: see pipeline/filters/forward.h
+ *     lane i:  decode -> reconstruct -> reduce (-> gather)     fused, or each filter on a thread of its own
+ *     trunk:   scatter -> names -> join -> merge -> | forward   two threads: see pipeline/filters/forward.h
+ *
+ * gather, with a spool: what a lane tells at a time comes in one piece, so that the trunk never keeps half of it.
  *
  * Owns the graphs, what their filters are configured with, and the lanes' site tables. Made and freed
  * by the main thread.
@@ -26,7 +28,8 @@
 struct mr_worker_graphs;
 
 enum mr_status mr_worker_graphs_new(const struct mr_worker_options *options,
-                                    struct mr_id incarnation,
+                                    struct mr_id incarnation, struct mr_asks *asks,
+                                    struct mr_spool *spool,
                                     struct mr_worker_graphs **graphs,
                                     struct mr_error *error);
 /* Drains the trunk: returns when everything is acknowledged above or given up. */

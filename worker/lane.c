@@ -8,7 +8,7 @@
  * the rest    the lane's thread (start and join happen before and after it)
  * Pairs: [S]-[T] what main did before the stop; [E]-[F] all that the lane did. Progress: give and stop block for a moment at most.
  */
-#include "worker/lane.h"
+#include "worker/lane_private.h"
 
 #include "base/assert.h"
 #include "base/log.h"
@@ -26,11 +26,7 @@
 #define EVENTS_MAX 64
 /* So that the senders of a worker that stops do not all knock elsewhere at the same moment. */
 #define MOVE_JITTER_MS 100
-
-static void count(_Atomic uint64_t *counter, uint64_t add)
-{
-    mr_add_relaxed(counter, add); /* a number for people */
-}
+#define STALL_NS (500 * MR_MILLISECOND_NS)
 
 /* Gives the graph a batch; after its first failure nothing more is acknowledged. */
 static enum mr_status push(struct mr_lane *lane, struct mr_batch *batch)
@@ -51,8 +47,8 @@ struct mr_lane_ended {
     struct mr_lane_ended *next;
 };
 
-static void end_source(struct mr_lane *lane, struct mr_lane_sender *sender,
-                       enum mr_source_state state)
+void mr_lane_end_source(struct mr_lane *lane, struct mr_lane_sender *sender,
+                        enum mr_source_state state)
 {
     struct mr_lane_ended *ended = malloc(sizeof(*ended));
     struct mr_batch *batch = mr_batch_new(MR_BATCH_END);
@@ -88,54 +84,67 @@ static void free_ended(struct mr_lane *lane, bool all)
     }
 }
 
-static void close_connection(struct mr_lane *lane, struct mr_connection *connection)
+static enum mr_source_state state_after(uint8_t bye_reason)
+{
+    /* One that moves on lives, and another receiver has its events from here on. */
+    return bye_reason == MR_BYE_MOVING ? MR_SOURCE_LIVE : MR_SOURCE_FINISHED;
+}
+
+/* Its connection is no longer there; it keeps its state, as it may come back with the next one. */
+static void part(struct mr_lane *lane, struct mr_lane_sender *sender,
+                 const struct mr_connection *connection)
+{
+    if (sender->waiting == connection) {
+        sender->waiting = NULL;
+        sender->has_begin = false;
+    }
+    if (sender->connection != connection)
+        return;
+    mr_lane_lose(lane, sender, connection);
+    sender->connection = NULL;
+    sender->next_sequence = connection->conn.next_sequence;
+    sender->away_ns = lane->now_ns;
+}
+
+void mr_lane_close(struct mr_lane *lane, struct mr_connection *connection)
 {
     struct mr_lane_sender *sender = connection->sender;
+    bool is_current = sender && sender->connection == connection;
 
-    if (sender && sender->connection == connection) {
-        sender->connection = NULL;
-        sender->next_sequence = connection->conn.next_sequence;
-        sender->away_ns = lane->now_ns;
-        if (connection->conn.finished && sender->source) {
-            /* One that moves on lives, and another receiver has its events from here on. */
-            end_source(lane, sender,
-                       connection->conn.bye_reason == MR_BYE_MOVING ? MR_SOURCE_LIVE
-                                                                    : MR_SOURCE_FINISHED);
-            count(&lane->config.counters->finished, 1);
-        }
+    if (sender)
+        part(lane, sender, connection);
+    if (is_current && connection->conn.finished && sender->source &&
+        mr_lane_is_settled(sender)) {
+        mr_lane_end_source(lane, sender, state_after(connection->conn.bye_reason));
+        mr_lane_count(&lane->config.counters->finished, 1);
     }
-    count(&lane->config.counters->duplicates, connection->conn.stats.duplicates);
-    count(&lane->config.counters->open, (uint64_t)-1);
+    mr_lane_count(&lane->config.counters->duplicates, connection->conn.stats.duplicates);
+    mr_lane_count(&lane->config.counters->open, (uint64_t)-1);
     mr_connection_list_remove(&lane->open, connection);
     mr_connection_free(connection);
     mr_add_relaxed(&lane->load, (uint32_t)-1);
 }
 
-/* The sender keeps its state: it may come back with the next connection. */
-static void refuse(struct mr_lane *lane, struct mr_connection *connection,
-                   enum mr_wire_error code, const char *text)
+void mr_lane_refuse(struct mr_lane *lane, struct mr_connection *connection,
+                    enum mr_wire_error code, const char *text)
 {
-    struct mr_lane_sender *sender = connection->sender;
-
-    if (sender && sender->connection == connection) {
-        sender->connection = NULL;
-        sender->next_sequence = connection->conn.next_sequence;
-        sender->away_ns = lane->now_ns;
-    }
+    if (connection->sender)
+        part(lane, connection->sender, connection);
     connection->sender = NULL; /* it may be forgotten while the connection lingers */
-    count(&lane->config.counters->refused, 1);
+    mr_lane_count(&lane->config.counters->refused, 1);
     mr_connection_refuse(connection, code, text, lane->now_ns);
 }
 
-static void push_frame(struct mr_lane *lane, struct mr_connection *connection,
-                       const struct mr_frame *frame)
+void mr_lane_push_frame(struct mr_lane *lane, struct mr_lane_sender *sender,
+                        const struct mr_frame *frame)
 {
     struct mr_batch *batch = mr_batch_new(MR_BATCH_FRAME);
 
-    count(&lane->config.counters->frames, 1);
-    count(&lane->config.counters->bytes, frame->payload.size);
+    mr_lane_count(&lane->config.counters->frames, 1);
+    mr_lane_count(&lane->config.counters->bytes, frame->payload.size);
+    mr_lane_keep_dict(lane, sender, frame);
     if (batch) {
-        batch->source = connection->sender->source;
+        batch->source = sender->source;
         batch->frame = *frame;
     }
     (void)push(lane, batch);
@@ -153,31 +162,102 @@ static void break_off(struct mr_lane *lane, struct mr_connection *connection)
 {
     struct mr_lane_sender *sender = connection->sender;
 
-    refuse(lane, connection, MR_WIRE_ERROR_FORMAT, mr_source_error(sender->source));
-    end_source(lane, sender, MR_SOURCE_DIED);
-    count(&lane->config.counters->died, 1);
+    mr_lane_refuse(lane, connection, MR_WIRE_ERROR_FORMAT,
+                   mr_source_error(sender->source));
+    mr_lane_give_up(lane, sender);
+    mr_lane_end_source(lane, sender, MR_SOURCE_DIED);
+    mr_lane_count(&lane->config.counters->died, 1);
 }
 
-/* Takes the frames that have arrived, then acknowledges them with one ACK. */
+/* After a failure to keep one nothing more is acknowledged. */
+static void hold_frame(struct mr_lane *lane, struct mr_connection *connection,
+                       const struct mr_frame *frame)
+{
+    enum mr_status status = mr_lane_keep_frame(lane, connection->sender, frame);
+
+    if (status == MR_OK) {
+        mr_custody_take(&connection->sender->custody, frame->sequence);
+        return;
+    }
+    if (lane->status == MR_OK)
+        mr_log_error("%s: cannot write to the spool: %s", lane->config.name,
+                     mr_status_text(status));
+    lane->status = status;
+}
+
+/* Until the spool has room again: its sender's credit runs out. */
+static void stall(struct mr_lane *lane, struct mr_connection *connection)
+{
+    static struct mr_log_limit limit = MR_LOG_LIMIT(10 * MR_SECOND_NS);
+
+    (void)mr_log_limited(
+        &limit, MR_LOG_ERROR,
+        "--spool %s: it is full, or its disk is: senders wait until there is "
+        "room (docs/OPERATIONS.md)",
+        mr_spool_folder(lane->config.spool));
+    if (connection->is_stalled)
+        return;
+    (void)epoll_ctl(lane->epoll_fd, EPOLL_CTL_DEL, connection->conn.fd, NULL);
+    connection->is_stalled = true;
+    connection->stalled_ns = lane->now_ns;
+    mr_lane_count(&lane->config.counters->stalls, 1);
+}
+
+/* A frame that came: held until the sender knows that it did, or used at once. */
+static void take_frame(struct mr_lane *lane, struct mr_connection *connection,
+                       const struct mr_frame *frame)
+{
+    if (frame->type == MR_FRAME_ASK)
+        mr_lane_pass_on(lane, connection, frame);
+    else if (connection->conn.hold_max && frame->sequence)
+        hold_frame(lane, connection, frame);
+    else
+        mr_lane_push_frame(lane, connection->sender, frame);
+}
+
+static bool goes_on(const struct mr_lane *lane, const struct mr_connection *connection)
+{
+    return lane->status == MR_OK && connection->linger_until_ns == 0 &&
+           !is_broken(connection);
+}
+
+/* Takes the frames that have arrived, acknowledges them with one ACK, and uses what is settled. */
 static void take_frames(struct mr_lane *lane, struct mr_connection *connection)
 {
     struct mr_conn *conn = &connection->conn;
     enum mr_status status = MR_OK;
     struct mr_frame frame;
 
-    while (lane->status == MR_OK && !conn->finished && !is_broken(connection) &&
-           (status = mr_conn_next(conn, &frame)) == MR_OK) {
-        if (mr_frame_is_data(frame.type))
-            push_frame(lane, connection, &frame);
+    while (goes_on(lane, connection)) {
+        if (!mr_lane_has_room(lane, connection)) {
+            stall(lane, connection);
+            break;
+        }
+        status = mr_conn_next(conn, &frame);
+        if (status == MR_OK)
+            take_frame(lane, connection, &frame);
+        else if (status != MR_END || conn->hold_max == 0)
+            break; /* behind BYE a SETTLE may come */
     }
+    if (connection->linger_until_ns != 0)
+        return;
+    if (!mr_status_is_error(status) && conn->hold_max)
+        status = mr_lane_settle(lane, connection);
     if (is_broken(connection))
         break_off(lane, connection);
     else if (lane->status != MR_OK)
-        refuse(lane, connection, MR_WIRE_ERROR_INTERNAL, "the worker cannot go on");
+        mr_lane_refuse(lane, connection, MR_WIRE_ERROR_INTERNAL,
+                       "the worker cannot go on");
     else if (mr_status_is_error(status))
-        refuse(lane, connection, mr_conn_wire_code(status), conn->error.text);
-    else
+        mr_lane_refuse(lane, connection, mr_conn_wire_code(status), conn->error.text);
+    else if (conn->greeted)
         (void)mr_conn_ack(conn, conn->next_sequence - 1, lane->config.credit);
+}
+
+/* It said BYE, and all is settled. */
+static bool has_finished(const struct mr_connection *connection)
+{
+    return connection->conn.finished && mr_lane_is_settled(connection->sender);
 }
 
 static void on_ready(struct mr_lane *lane, struct mr_connection *connection)
@@ -186,81 +266,21 @@ static void on_ready(struct mr_lane *lane, struct mr_connection *connection)
 
     if (connection->linger_until_ns != 0) {
         if (!mr_connection_linger(connection, lane->now_ns))
-            close_connection(lane, connection);
+            mr_lane_close(lane, connection);
         return;
     }
+    if (connection->is_stalled)
+        return;
     status = mr_conn_read(&connection->conn);
     take_frames(lane, connection);
     if (connection->linger_until_ns != 0)
         return;
-    if (connection->conn.finished || status == MR_END || mr_status_is_error(status)) {
+    if (has_finished(connection) || status == MR_END || mr_status_is_error(status)) {
         if (!connection->conn.finished)
             mr_log_info("%s: the connection broke; waiting for the sender to return",
                         connection->conn.peer);
-        close_connection(lane, connection);
+        mr_lane_close(lane, connection);
     }
-}
-
-/* A sender has one connection: an older one is half dead, and its number is taken over. */
-static void replace_connection(struct mr_lane *lane, struct mr_lane_sender *sender)
-{
-    if (sender->connection)
-        close_connection(lane, sender->connection);
-}
-
-/* What it sent since it was here is in the custody of another receiver: it comes as one that is new. */
-static void forget_moved(struct mr_lane *lane, struct mr_lane_sender *sender,
-                         const struct mr_hello *hello)
-{
-    if (sender->source && hello->oldest > sender->next_sequence)
-        end_source(lane, sender, MR_SOURCE_LIVE);
-}
-
-static struct mr_lane_sender *known_sender(struct mr_lane *lane,
-                                           struct mr_connection *connection)
-{
-    const struct mr_hello *hello = &connection->hello.hello;
-    struct mr_lane_sender *sender = mr_senders_find(&lane->senders, hello->sender);
-
-    if (sender) {
-        count(&lane->config.counters->returned, 1);
-        replace_connection(lane, sender);
-        forget_moved(lane, sender, hello);
-    } else {
-        sender = mr_senders_add(&lane->senders, hello->sender);
-    }
-    if (!sender || sender->source)
-        return sender;
-    if (mr_source_new(hello, lane->config.group_by_host, &sender->source) != MR_OK)
-        return NULL;
-    sender->source->is_continuation |= sender->next_sequence > 1;
-    connection->conn.wants_dictionary = sender->source->is_continuation;
-    return sender;
-}
-
-/*
- * What the receiver lacks and the sender no longer holds is in another receiver's custody, so the
- * sequence goes on at the oldest frame that the sender has.
- */
-static void welcome(struct mr_lane *lane, struct mr_connection *connection)
-{
-    const struct mr_hello *hello = &connection->hello.hello;
-    struct mr_lane_sender *sender = known_sender(lane, connection);
-
-    if (!sender) {
-        refuse(lane, connection, MR_WIRE_ERROR_LIMIT,
-               "too many senders (--max-senders), or no memory");
-        return;
-    }
-    connection->sender = sender;
-    sender->connection = connection;
-    count(&lane->config.counters->greeted, 1);
-    if (sender->next_sequence < hello->oldest)
-        sender->next_sequence = hello->oldest;
-    (void)mr_conn_welcome(&connection->conn, sender->next_sequence, lane->config.credit);
-    mr_log_debug("%s: welcomed %s %s", connection->conn.peer,
-                 hello->role == MR_ROLE_WORKER ? "worker" : "probe of",
-                 hello->source.app);
 }
 
 /* Best effort: who does not hear it is cut off at the end of the drain time-out. */
@@ -276,10 +296,10 @@ static void adopt(struct mr_lane *lane, struct mr_connection *connection)
 
     mr_connection_list_add(&lane->open, connection);
     if (epoll_ctl(lane->epoll_fd, EPOLL_CTL_ADD, connection->conn.fd, &event) != 0) {
-        close_connection(lane, connection);
+        mr_lane_close(lane, connection);
         return;
     }
-    welcome(lane, connection);
+    mr_lane_greet(lane, connection);
     if (connection->linger_until_ns == 0)
         take_frames(lane, connection); /* what came behind the HELLO */
     if (lane->is_moving)
@@ -307,12 +327,37 @@ static void on_wake(struct mr_lane *lane)
     MR_UNUSED(size); /* nothing to read is as good */
     while ((connection = take_given(lane)))
         adopt(lane, connection);
+    mr_lane_take_answers(lane);
+}
+
+/* What has come is taken, if there is room for it now. It is we who did not listen. */
+static void try_again(struct mr_lane *lane, struct mr_connection *connection)
+{
+    struct epoll_event event = {.events = EPOLLIN, .data = {.ptr = connection}};
+
+    connection->conn.heard_ns = lane->now_ns;
+    if (!mr_lane_has_room(lane, connection)) {
+        /* The SETTLE that would make room may lie behind what finds none; at a new connection it comes first. */
+        if (!mr_lane_is_settled(connection->sender) &&
+            lane->now_ns - connection->stalled_ns >= STALL_NS)
+            mr_lane_close(lane, connection);
+        return;
+    }
+    connection->is_stalled = false;
+    (void)epoll_ctl(lane->epoll_fd, EPOLL_CTL_ADD, connection->conn.fd, &event);
+    take_frames(lane, connection);
 }
 
 /* Heartbeats, silence, control frames that the socket did not take. */
 static void tend(struct mr_lane *lane, struct mr_connection *connection)
 {
-    enum mr_status status = mr_conn_tick(&connection->conn, lane->now_ns);
+    enum mr_status status;
+
+    if (connection->is_stalled) {
+        try_again(lane, connection);
+        return; /* it may be closed */
+    }
+    status = mr_conn_tick(&connection->conn, lane->now_ns);
 
     /* It may be we who did not listen: the graph can hold the lane up. */
     if (status == MR_ETIMEOUT && mr_conn_read(&connection->conn) == MR_OK) {
@@ -325,7 +370,7 @@ static void tend(struct mr_lane *lane, struct mr_connection *connection)
         return;
     mr_log_info("%s: %s; waiting for the sender to return", connection->conn.peer,
                 status == MR_ETIMEOUT ? "silent for 5 s" : "the connection broke");
-    close_connection(lane, connection);
+    mr_lane_close(lane, connection);
 }
 
 static void tend_connections(struct mr_lane *lane)
@@ -337,7 +382,7 @@ static void tend_connections(struct mr_lane *lane)
         if (at->linger_until_ns == 0)
             tend(lane, at);
         else if (!mr_connection_linger(at, lane->now_ns))
-            close_connection(lane, at);
+            mr_lane_close(lane, at);
     }
 }
 
@@ -345,14 +390,25 @@ static bool visit_sender(void *context, struct mr_lane_sender *sender)
 {
     struct mr_lane *lane = context;
 
-    if (sender->connection ||
-        lane->now_ns - sender->away_ns < lane->config.source_grace_ns)
+    if (sender->connection)
+        return true;
+    if (mr_lane_tend_doubt(lane, sender)) {
+        lane->doubts++;
+        return true;
+    }
+    if (sender->connection) /* the one that waited: it is away no more */
+        return true;
+    if (sender->source && sender->has_left) {
+        mr_lane_end_source(lane, sender, state_after(sender->bye_reason));
+        mr_lane_count(&lane->config.counters->finished, 1);
+    }
+    if (lane->now_ns - sender->away_ns < lane->config.source_grace_ns)
         return true;
     if (sender->source) {
-        end_source(lane, sender, MR_SOURCE_DIED);
-        count(&lane->config.counters->died, 1);
+        mr_lane_end_source(lane, sender, MR_SOURCE_DIED);
+        mr_lane_count(&lane->config.counters->died, 1);
     }
-    return false;
+    return !mr_lane_forgets(lane, sender);
 }
 
 static void tick(struct mr_lane *lane)
@@ -362,7 +418,10 @@ static void tick(struct mr_lane *lane)
     if (status != MR_OK && lane->status == MR_OK)
         lane->status = status;
     tend_connections(lane);
+    lane->doubts = 0;
     mr_senders_sweep(&lane->senders, visit_sender, lane);
+    if (lane->config.log)
+        mr_spool_log_tidy(lane->config.log);
     free_ended(lane, false);
 }
 
@@ -372,6 +431,7 @@ static void start_moving(struct mr_lane *lane)
     if (lane->is_moving || !mr_load_acquire(&lane->stop_at_ns)) /* [T] */
         return;
     lane->is_moving = true;
+    lane->doubts = 1; /* until the next tick has counted */
     for (struct mr_connection *at = lane->open.first; at; at = at->next)
         move_away(at);
 }
@@ -380,7 +440,8 @@ static bool is_over(struct mr_lane *lane)
 {
     uint64_t stop_at_ns = mr_load_acquire(&lane->stop_at_ns); /* [T] */
 
-    return stop_at_ns != 0 && (lane->now_ns >= stop_at_ns || lane->open.count == 0);
+    return stop_at_ns != 0 &&
+           (lane->now_ns >= stop_at_ns || (lane->open.count == 0 && lane->doubts == 0));
 }
 
 static void turn(struct mr_lane *lane, uint64_t *next_tick_ns)
@@ -393,6 +454,7 @@ static void turn(struct mr_lane *lane, uint64_t *next_tick_ns)
         if (events[i].data.ptr)
             on_ready(lane, events[i].data.ptr);
     }
+    mr_lane_move_some(lane);
     on_wake(lane); /* last: it may close connections that have an event above */
     start_moving(lane);
     lane->now_ns = mr_clock_monotonic_ns();
@@ -402,12 +464,29 @@ static void turn(struct mr_lane *lane, uint64_t *next_tick_ns)
     }
 }
 
+/* Without an end; freed when the graph is drained. */
+static void let_source(struct mr_lane *lane, struct mr_lane_sender *sender)
+{
+    struct mr_lane_ended *ended = malloc(sizeof(*ended));
+
+    if (ended) {
+        *ended = (struct mr_lane_ended){sender->source, lane->ended};
+        lane->ended = ended;
+    }
+    sender->source = NULL;
+}
+
 static bool leave(void *context, struct mr_lane_sender *sender)
 {
     struct mr_lane *lane = context;
 
-    if (sender->source)
-        end_source(lane, sender, MR_SOURCE_LIVE);
+    if (!sender->kept) /* else the spool has them */
+        mr_lane_count(&lane->config.counters->frames_in_doubt,
+                      sender->custody.taken - sender->custody.settled);
+    if (sender->source && sender->kept && !mr_lane_is_settled(sender))
+        let_source(lane, sender); /* who comes after us goes on with it */
+    else if (sender->source)
+        mr_lane_end_source(lane, sender, MR_SOURCE_LIVE);
     return false;
 }
 
@@ -418,10 +497,11 @@ static void *run(void *context)
 
     (void)pthread_setname_np(pthread_self(), lane->config.name);
     lane->now_ns = mr_clock_monotonic_ns();
+    mr_lane_adopt(lane);
     while (!is_over(lane))
         turn(lane, &next_tick_ns);
     while (lane->open.first)
-        close_connection(lane, lane->open.first);
+        mr_lane_close(lane, lane->open.first);
     mr_senders_sweep(&lane->senders, leave, lane);
     (void)mr_graph_drain(lane->config.graph); /* its failure is the graph's status */
     free_ended(lane, true);
@@ -438,6 +518,7 @@ enum mr_status mr_lane_start(struct mr_lane *lane, const struct mr_lane_config *
     memset(lane, 0, sizeof(*lane));
     lane->config = *config;
     mr_senders_init(&lane->senders, config->max_senders);
+    mr_frame_expander_init(&lane->expander);
     pthread_mutex_init(&lane->given_lock, NULL);
     lane->epoll_fd = epoll_create1(EPOLL_CLOEXEC);
     lane->wake_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
@@ -450,7 +531,7 @@ enum mr_status mr_lane_start(struct mr_lane *lane, const struct mr_lane_config *
     return MR_OK;
 }
 
-static void wake(struct mr_lane *lane)
+void mr_lane_wake(struct mr_lane *lane)
 {
     uint64_t one = 1;
     ssize_t ignored = write(lane->wake_fd, &one, sizeof(one));
@@ -464,14 +545,14 @@ void mr_lane_give(struct mr_lane *lane, struct mr_connection *connection)
     pthread_mutex_lock(&lane->given_lock);
     mr_connection_list_add(&lane->given, connection);
     pthread_mutex_unlock(&lane->given_lock);
-    wake(lane);
+    mr_lane_wake(lane);
 }
 
 void mr_lane_stop(struct mr_lane *lane, uint64_t deadline_ns)
 {
     MR_ASSERT(deadline_ns > 0);
     mr_store_release(&lane->stop_at_ns, deadline_ns); /* [S] */
-    wake(lane);
+    mr_lane_wake(lane);
 }
 
 uint32_t mr_lane_load(const struct mr_lane *lane)
@@ -492,6 +573,7 @@ void mr_lane_join(struct mr_lane *lane)
     while ((connection = take_given(lane)))
         mr_connection_free(connection);
     mr_senders_fini(&lane->senders);
+    mr_frame_expander_fini(&lane->expander);
     pthread_mutex_destroy(&lane->given_lock);
     (void)close(lane->epoll_fd);
     (void)close(lane->wake_fd);

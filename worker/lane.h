@@ -9,18 +9,24 @@
  *     mr_lane_stop(&lane, deadline_ns);          // any thread: senders are told to MOVE, and may until then
  *     mr_lane_join(&lane);                       // its graph is drained when this returns
  *
- * Custody: a frame is acknowledged when the graph has taken it, so what is in this process' memory
- * counts as taken. A frame whose push failed is not acknowledged.
+ * Custody (net/custody.h): a frame is acknowledged when it is here, and goes into the graph when its sender knows that it
+ * was. What is in the spool counts as taken; without one, what is in this process' memory.
  */
 #ifndef MR_WORKER_LANE_H
 #define MR_WORKER_LANE_H
 
+#include "net/frame_expand.h"
+#include "pipeline/asks.h"
 #include "pipeline/graph.h"
+#include "pipeline/spool.h"
+#include "pipeline/spool_log.h"
 #include "worker/connection.h"
 #include "worker/counters.h"
 #include "worker/senders.h"
 
 #include <pthread.h>
+
+#define MR_LANE_MOVE_ALL UINT32_MAX
 
 struct mr_lane_config {
     struct mr_graph *graph; /* borrowed; driven by the lane's thread alone */
@@ -28,9 +34,34 @@ struct mr_lane_config {
     uint64_t credit;
     uint64_t source_grace_ns;
     uint32_t max_senders;
+    uint32_t max_frame;
     bool group_by_host;
     struct mr_worker_counters *counters;
+    bool has_custody;     /* else every sender is trusted: what comes is used at once */
+    struct mr_id self;    /* of the worker, as custodian */
+    uint32_t index;       /* of the lane, for `asks` */
+    struct mr_asks *asks; /* borrowed: the register at the master */
+    /* Frames are kept there before they are acknowledged; NULL: memory is enough. Borrowed, as the log of this lane. */
+    struct mr_spool *spool;
+    struct mr_spool_log *log;
+    struct mr_lane_recovered *recovered; /* senders that it begins with; taken */
 };
+
+/* A sender of an earlier process, with what the spool has of it; worker/lane_spool.c. */
+struct mr_lane_recovered {
+    struct mr_spool_sender *kept;
+    struct mr_spool_position position;
+    struct mr_hello_message hello;
+    struct mr_buffer frames;
+    struct mr_resume *resume;
+    struct mr_buffer *dicts;
+    uint32_t dict_count;
+    struct mr_lane_recovered *next;
+};
+/* Takes what is given away of `found`. MR_ENOMEM, MR_EFORMAT (its HELLO is damaged). */
+enum mr_status mr_lane_recovered_new(struct mr_spool_found *found,
+                                     struct mr_lane_recovered **recovered);
+void mr_lane_recovered_free(struct mr_lane_recovered *recovered);
 
 struct mr_lane_ended;
 
@@ -40,14 +71,17 @@ struct mr_lane {
     int epoll_fd, wake_fd;
     struct mr_connection_list open;
     struct mr_senders senders;
-    struct mr_lane_ended *ended; /* sources whose END is on its way */
+    struct mr_lane_ended *ended;       /* sources whose END is on its way */
+    struct mr_frame_expander expander; /* for frames whose connection is gone */
+    uint32_t doubts; /* senders whose frames are in doubt, at the last tick */
     uint64_t now_ns;
     bool is_moving;        /* the senders have been told to go elsewhere */
     enum mr_status status; /* of the graph; once bad, nothing is acknowledged any more */
     _Atomic bool has_ended;
-    _Atomic uint32_t load;       /* connections given and not closed yet */
-    _Atomic uint64_t stop_at_ns; /* 0: not stopping */
-    pthread_mutex_t given_lock;  /* protects `given` */
+    _Atomic uint32_t load;        /* connections given and not closed yet */
+    _Atomic uint32_t move_wanted; /* senders to be asked to go elsewhere */
+    _Atomic uint64_t stop_at_ns;  /* 0: not stopping */
+    pthread_mutex_t given_lock;   /* protects `given` */
     struct mr_connection_list given;
 };
 
@@ -55,6 +89,10 @@ enum mr_status mr_lane_start(struct mr_lane *lane, const struct mr_lane_config *
                              struct mr_error *error);
 void mr_lane_give(struct mr_lane *lane, struct mr_connection *connection);
 void mr_lane_stop(struct mr_lane *lane, uint64_t deadline_ns);
+/* Asks `count` of its senders to go elsewhere, of those that have been here for a while; all: MR_LANE_MOVE_ALL. Any thread. */
+void mr_lane_move(struct mr_lane *lane, uint32_t count);
+/* Something waits for it, such as an answer of the register. Any thread. */
+void mr_lane_wake(struct mr_lane *lane);
 /* Connections that it has or is about to have. Any thread. */
 uint32_t mr_lane_load(const struct mr_lane *lane);
 /* Whether join would return at once. Any thread, until join. */

@@ -31,25 +31,34 @@ static uint64_t processor_count(void)
     return count > LANES_MAX ? LANES_MAX : (uint64_t)count;
 }
 
-static enum mr_status read_listen(struct mr_worker_options *options,
-                                  struct mr_error *error)
+static enum mr_status read_endpoint(const char *flag, const char *text,
+                                    struct mr_endpoint *endpoint, struct mr_error *error)
 {
     struct mr_endpoints endpoints;
     struct mr_error why = MR_ERROR_NONE;
 
-    if (mr_endpoints_parse(options->listen, &endpoints, &why) != MR_OK)
-        return mr_error_set(error, MR_EUSAGE, "--listen: %s", why.text);
+    if (mr_endpoints_parse(text, &endpoints, &why) != MR_OK)
+        return mr_error_set(error, MR_EUSAGE, "--%s: %s", flag, why.text);
     if (endpoints.count != 1)
-        return mr_error_set(error, MR_EUSAGE, "--listen: %s: give one endpoint",
-                            options->listen);
-    options->listen_at = endpoints.items[0];
+        return mr_error_set(error, MR_EUSAGE, "--%s: %s: give one endpoint", flag, text);
+    *endpoint = endpoints.items[0];
     return MR_OK;
+}
+
+static enum mr_status read_peers(struct mr_worker_options *options,
+                                 struct mr_error *error)
+{
+    struct mr_error why = MR_ERROR_NONE;
+
+    if (!*options->peers ||
+        mr_endpoints_parse(options->peers, &options->peers_at, &why) == MR_OK)
+        return MR_OK;
+    return mr_error_set(error, MR_EUSAGE, "--peers: %s", why.text);
 }
 
 static enum mr_status read_forward(struct mr_worker_options *options,
                                    struct mr_error *error)
 {
-    struct mr_endpoints endpoints;
     struct mr_error why = MR_ERROR_NONE;
 
     if (!options->forward)
@@ -57,17 +66,24 @@ static enum mr_status read_forward(struct mr_worker_options *options,
             error, MR_EUSAGE,
             "--forward is needed: the endpoint of the next level, such as "
             "tcp://127.0.0.1:7400");
-    if (mr_endpoints_parse(options->forward, &endpoints, &why) != MR_OK ||
-        mr_endpoints_resolve(&endpoints, options->addresses, &options->address_count,
-                             &why) != MR_OK)
+    if (mr_endpoints_parse(options->forward, &options->forward_at, &why) != MR_OK ||
+        mr_endpoints_resolve(&options->forward_at, options->addresses,
+                             &options->address_count, &why) != MR_OK)
         return mr_error_set(error, MR_EUSAGE, "--forward: %s", why.text);
     return MR_OK;
 }
 
 static enum mr_status check(struct mr_worker_options *options, struct mr_error *error)
 {
-    enum mr_status status = read_listen(options, error);
+    enum mr_status status =
+        read_endpoint("listen", options->listen, &options->listen_at, error);
 
+    if (status == MR_OK && *options->metrics)
+        status = read_endpoint("metrics", options->metrics, &options->metrics_at, error);
+    if (status == MR_OK && *options->agent)
+        status = read_endpoint("agent", options->agent, &options->agent_at, error);
+    if (status == MR_OK)
+        status = read_peers(options, error);
     if (status == MR_OK)
         status = read_forward(options, error);
     if (status == MR_OK && *options->token_file)

@@ -23,12 +23,21 @@ struct mr_worker_options {
 #undef MR_OPTION
     /* Made from the above. */
     struct mr_endpoint listen_at;
+    struct mr_endpoint metrics_at; /* if `metrics` is not empty */
+    struct mr_endpoint agent_at;   /* if `agent` is not empty */
+    struct mr_endpoints peers_at;  /* if `peers` is not empty */
+    struct mr_endpoints forward_at;
     struct mr_sender_address addresses[MR_SENDER_ADDRESSES_MAX];
     uint32_t address_count;
     char token[MR_TOKEN_MAX]; /* "" for none */
     struct mr_globs outer_globs, root_globs;
 };
 
+enum mr_worker_until {
+    MR_WORKER_UNTIL_REDUCE = 0,
+    MR_WORKER_UNTIL_RECONSTRUCT = 1,
+    MR_WORKER_UNTIL_DECODE = 2
+};
 enum mr_worker_placement { MR_WORKER_FUSED = 0, MR_WORKER_THREADS = 1 };
 
 void mr_worker_options_fini(struct mr_worker_options *options);

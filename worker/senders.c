@@ -52,6 +52,7 @@ struct mr_lane_sender *mr_senders_add(struct mr_senders *senders, struct mr_id i
     if (!sender)
         return NULL;
     sender->id = id;
+    mr_buffer_init(&sender->held, SIZE_MAX);
     sender->next_sequence = 1;
     sender->next = *bucket;
     *bucket = sender;
@@ -71,6 +72,7 @@ static void sweep_bucket(struct mr_senders *senders, struct mr_lane_sender **at,
             continue;
         }
         *at = sender->next;
+        mr_buffer_fini(&sender->held);
         free(sender);
         senders->count--;
     }

@@ -11,13 +11,16 @@
 #ifndef MR_WORKER_SENDERS_H
 #define MR_WORKER_SENDERS_H
 
+#include "base/buffer.h"
 #include "base/id.h"
+#include "net/custody.h"
 
 #include <stdbool.h>
 #include <stdint.h>
 
 struct mr_connection;
 struct mr_source;
+struct mr_spool_sender;
 
 #define MR_SENDERS_BUCKETS                                                               \
     1024 /* chains: senders come and go, and base/table.h does not forget */
@@ -28,6 +31,21 @@ struct mr_lane_sender {
     struct mr_connection *connection; /* NULL: away */
     uint64_t next_sequence;           /* every frame below it is taken; kept while away */
     uint64_t away_ns;                 /* since when there is no connection */
+    /* Of one that knows custody (net/custody.h): */
+    struct mr_custody custody;
+    struct mr_connection *waiting; /* its HELLO waits for the register */
+    struct mr_buffer held;  /* frames of connections that are gone, not settled yet */
+    uint64_t held_sequence; /* of the oldest in it */
+    bool has_asked;         /* the register, for the claim or for `waiting` */
+    bool has_left;          /* it said BYE on its last connection, */
+    uint8_t bye_reason;     /* for this */
+    /* With a spool (worker/lane_spool.c): */
+    struct mr_spool_sender *kept; /* NULL: none of its frames are */
+    uint64_t
+        begin_after; /* the epoch of `waiting` begins behind it, once all before is covered, */
+    bool has_begin; /* if this is set */
+    bool
+        is_recovered; /* an earlier process knew it: it may take its time to return, and tells its dictionary again */
     struct mr_lane_sender *next;
 };
 
@@ -37,7 +55,7 @@ struct mr_senders {
 };
 
 void mr_senders_init(struct mr_senders *senders, uint32_t limit);
-/* Frees the entries, not what they point to. */
+/* Frees the entries with the frames they hold, not what else they point to. */
 void mr_senders_fini(struct mr_senders *senders);
 
 struct mr_lane_sender *mr_senders_find(const struct mr_senders *senders, struct mr_id id);

@@ -127,6 +127,10 @@ static json_t *stats_json(const struct mr_worker_stats *stats, uint64_t now_ns)
     set_number(object, "pid", (uint64_t)getpid());
     set_number(object, "rss_bytes", mr_worker_rss_bytes());
     set_number(object, "uptime_ns", uptime_ns);
+    (void)json_object_set_new(
+        object, "state", json_string(mr_worker_state_word(stats->standing->view.state)));
+    (void)json_object_set_new(object, "utilisation",
+                              json_real(stats->standing->load.utilisation));
     (void)json_object_set_new(object, "connections", connections_json(stats->counters));
     (void)json_object_set_new(object, "forward", forward_json(stats->link));
     (void)json_object_set_new(object, "counters", sums);
@@ -158,15 +162,25 @@ enum mr_status mr_worker_stats_write(const struct mr_worker_stats *stats,
                       error);
 }
 
-enum mr_status mr_worker_ready_write(const char *path, const char *host, uint16_t port,
-                                     struct mr_error *error)
+static void set_address(json_t *object, const char *key, const char *host, uint16_t port)
 {
     char address[280];
-    json_t *object = json_object();
 
     (void)snprintf(address, sizeof(address), strchr(host, ':') ? "[%s]:%u" : "%s:%u",
                    host, port);
-    (void)json_object_set_new(object, "listen", json_string(address));
+    (void)json_object_set_new(object, key, json_string(address));
+}
+
+enum mr_status mr_worker_ready_write(const char *path,
+                                     const struct mr_worker_address *addresses,
+                                     size_t count, struct mr_error *error)
+{
+    json_t *object = json_object();
+
+    for (size_t i = 0; i < count; i++) {
+        if (addresses[i].host)
+            set_address(object, addresses[i].name, addresses[i].host, addresses[i].port);
+    }
     set_number(object, "pid", (uint64_t)getpid());
     return write_json(object, path, JSON_COMPACT | JSON_PRESERVE_ORDER, error);
 }

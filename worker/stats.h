@@ -17,11 +17,13 @@
 #include "pipeline/filters/forward.h"
 #include "pipeline/graph.h"
 #include "worker/counters.h"
+#include "worker/standing.h"
 
 #define MR_WORKER_FILTERS_MAX 1024 /* of all graphs: 64 lanes with 16 nodes each */
 
 struct mr_worker_stats {
     const struct mr_worker_counters *counters;
+    const struct mr_standing *standing;
     const struct mr_forward_link *link;
     struct mr_graph *const *graphs;
     uint32_t graph_count;
@@ -36,8 +38,15 @@ enum mr_status mr_worker_stats_write(const struct mr_worker_stats *stats,
                                      const char *path, uint64_t now_ns,
                                      struct mr_error *error);
 
-/* {"listen":"HOST:PORT","pid":N} */
-enum mr_status mr_worker_ready_write(const char *path, const char *host, uint16_t port,
-                                     struct mr_error *error);
+/* Where a worker can be reached; a host of NULL: not there. Borrowed. */
+struct mr_worker_address {
+    const char *name, *host;
+    uint16_t port;
+};
+
+/* {"listen":"HOST:PORT","http":"HOST:PORT",...,"pid":N}: those that are there, by their names. */
+enum mr_status mr_worker_ready_write(const char *path,
+                                     const struct mr_worker_address *addresses,
+                                     size_t count, struct mr_error *error);
 
 #endif

@@ -1,0 +1,77 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What lane.c (connections, the thread) and lane_custody.c (whose frames are whose) share. Inside worker/ only; the lane's thread. */
+#ifndef MR_WORKER_LANE_PRIVATE_H
+#define MR_WORKER_LANE_PRIVATE_H
+
+#include "worker/lane.h"
+
+/* How long a sender whose connection broke may take to return before its frames in doubt are claimed. */
+#define MR_LANE_RETURN_NS (200 * MR_MILLISECOND_NS)
+/* The same where it was the worker that was gone: its senders are waiting for their back-off to end. */
+#define MR_LANE_RECOVERED_RETURN_NS (3 * MR_SECOND_NS)
+
+/* lane.c */
+static inline void mr_lane_count(_Atomic uint64_t *counter, uint64_t add)
+{
+    mr_add_relaxed(counter, add); /* a number for people */
+}
+/* Gives a data frame to the graph. */
+void mr_lane_push_frame(struct mr_lane *lane, struct mr_lane_sender *sender,
+                        const struct mr_frame *frame);
+/* The source ends as `state` behind all that was pushed. The sender has one. */
+void mr_lane_end_source(struct mr_lane *lane, struct mr_lane_sender *sender,
+                        enum mr_source_state state);
+void mr_lane_close(struct mr_lane *lane, struct mr_connection *connection);
+void mr_lane_refuse(struct mr_lane *lane, struct mr_connection *connection,
+                    enum mr_wire_error code, const char *text);
+
+/* lane_move.c */
+/* Asks as many as the main thread wants. */
+void mr_lane_move_some(struct mr_lane *lane);
+
+/* lane_spool.c; without a spool nothing happens, and all is well. */
+/* The senders of an earlier process: their frames wait for them, or for the register. */
+void mr_lane_adopt(struct mr_lane *lane);
+/* Before a sender is told where it stands. False: it cannot be kept now. */
+bool mr_lane_keep_sender(struct mr_lane *lane, struct mr_lane_sender *sender,
+                         const struct mr_connection *connection, bool begins);
+/* Its state has changed. What is not kept of that is decided again by who comes after us. */
+void mr_lane_keep_state(struct mr_lane *lane, const struct mr_lane_sender *sender);
+/* The spool has the end of its last source, or it has not ended: one that begins before would take its place there. */
+bool mr_lane_has_kept_end(const struct mr_lane_sender *sender);
+/* All that was taken of it is covered, and the end of its source is kept where it has ended: another epoch may begin. */
+bool mr_lane_is_covered(const struct mr_lane_sender *sender);
+/* Nothing of it is needed: forgets it. False: later. */
+bool mr_lane_forgets(struct mr_lane *lane, struct mr_lane_sender *sender);
+/* Whether what has come on a connection finds room. */
+bool mr_lane_has_room(struct mr_lane *lane, const struct mr_connection *connection);
+/* A frame as it came, before it is acknowledged. */
+enum mr_status mr_lane_keep_frame(struct mr_lane *lane, struct mr_lane_sender *sender,
+                                  const struct mr_frame *frame);
+/* A DICT frame that goes into the graph. */
+void mr_lane_keep_dict(struct mr_lane *lane, const struct mr_lane_sender *sender,
+                       const struct mr_frame *frame);
+
+/* lane_custody.c */
+/* Goes on with what waits, or with what is settled. What fails is the connection's error. */
+enum mr_status mr_lane_push_settled(struct mr_lane *lane, struct mr_lane_sender *sender);
+/* Answers the HELLO of a new connection, or lets it wait for the register, or refuses it. */
+void mr_lane_greet(struct mr_lane *lane, struct mr_connection *connection);
+/* SETTLE came, perhaps: what the sender knows to be ours goes into the graph. What fails is the connection's error. */
+enum mr_status mr_lane_settle(struct mr_lane *lane, struct mr_connection *connection);
+/* A question of a worker below. */
+void mr_lane_pass_on(struct mr_lane *lane, struct mr_connection *connection,
+                     const struct mr_frame *frame);
+/* The sender's connection is about to be closed: what it holds stays with the sender. */
+void mr_lane_lose(struct mr_lane *lane, struct mr_lane_sender *sender,
+                  const struct mr_connection *connection);
+/* It was cut off: what it holds is dropped and counted, as nobody could make sense of it. */
+void mr_lane_give_up(struct mr_lane *lane, struct mr_lane_sender *sender);
+/* Claims what is due. True while frames of the sender are in doubt. */
+bool mr_lane_tend_doubt(struct mr_lane *lane, struct mr_lane_sender *sender);
+/* The answers of the register that have come. */
+void mr_lane_take_answers(struct mr_lane *lane);
+/* Every frame that the sender sent on its last connection is settled, or it knows no custody. */
+bool mr_lane_is_settled(const struct mr_lane_sender *sender);
+
+#endif
