@@ -6,6 +6,7 @@
 #include "base/atomics.h"
 #include "base/clock.h"
 #include "base/compiler.h"
+#include "base/metrics.h"
 #include "master/api_private.h"
 
 #include <errno.h>
@@ -148,8 +149,13 @@ static const struct route {
     {"/api/v1/open", mr_api_open, ",limit,"},
     {"/api/v1/shapes", mr_api_shapes, ",entry,limit,sort,"},
     {"/api/v1/shapes/", mr_api_shape, ",depth,limit,"},
+    {"/api/v1/traces", mr_api_traces, ",limit,sort,"},
+    {"/api/v1/traces/", mr_api_trace, ""},
+    {"/api/v1/exemplars", mr_api_exemplars, ",entry,shape,limit,"},
+    {"/api/v1/exemplars/", mr_api_exemplar, ""},
     {"/api/v1/landscape", mr_api_landscape, ",limit,"},
     {"/api/v1/ledger", mr_api_ledger, ",source,limit,"},
+    {"/api/v1/shares", mr_api_shares, ""},
     {"/metrics", mr_api_metrics, ""},
     {"/healthz", healthz, ""},
     {"/readyz", readyz, ""},
@@ -216,7 +222,7 @@ static enum mr_status reply_text(struct mr_api_request *request,
 {
     *reply = (struct mr_api_reply){
         .status = 200,
-        .type = "text/plain; version=0.0.4; charset=utf-8",
+        .type = MR_METRICS_TYPE,
         .body = (char *)request->text.data,
         .size = request->text.size,
     };
@@ -252,10 +258,11 @@ enum mr_status mr_api_answer(const struct mr_api *api, const char *path,
     const struct route *route = find_route(path, &request.tail);
 
     if (!route)
-        return mr_api_error(404,
-                            "no such path; see /api/v1/functions, /entries, /paths, "
-                            "/shapes, /landscape, /ledger, and /metrics",
-                            reply);
+        return mr_api_error(
+            404,
+            "no such path; see /api/v1/functions, /entries, /paths, /shapes, /traces, "
+            "/exemplars, /open, /landscape, /ledger, and /metrics",
+            reply);
     mr_buffer_init(&request.text, TEXT_MAX);
     enum mr_status status = answer(&request, route, reply);
     if (request.text.data)

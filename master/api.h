@@ -10,8 +10,11 @@
  *     /api/v1/open        ?limit=
  *     /api/v1/shapes      ?entry=ID ?limit= ?sort=time|count
  *     /api/v1/shapes/ID   ?depth= ?limit=
+ *     /api/v1/exemplars   ?entry=ID ?shape=ID ?limit=
+ *     /api/v1/exemplars/ID
  *     /api/v1/landscape   ?limit=
  *     /api/v1/ledger      ?source=ID ?limit=
+ *     /api/v1/shares
  *     /metrics  /healthz  /readyz
  *
  * Threads: any that called mr_model_thread_enter(); no state is kept.

@@ -11,7 +11,8 @@
 
 struct tree {
     const struct mr_model_root *root;
-    uint64_t left; /* nodes that may still be shown */
+    struct mr_site_pruned *pruned; /* by site; NULL: none ever was */
+    uint64_t left;                 /* nodes that may still be shown */
     uint64_t depth;
 };
 
@@ -35,8 +36,9 @@ static struct ranked rank(const struct mr_model_root *root, uint32_t path)
                            .index = path};
 }
 
-static json_t *node(const struct mr_model_root *root, uint32_t index)
+static json_t *node(const struct tree *tree, uint32_t index)
 {
+    const struct mr_model_root *root = tree->root;
     const struct mr_model_path *path = mr_model_path(root, index);
     json_t *object = mr_json_path_stats(&mr_model_path_stat(root, index)->stats);
 
@@ -44,6 +46,7 @@ static json_t *node(const struct mr_model_root *root, uint32_t index)
     json_object_set_new(object, "site", mr_json_site(mr_model_site(root, path->site)));
     if (path->flags & MR_DELTA_PATH_OUTER)
         json_object_set_new(object, "outer", json_true());
+    mr_json_add_path_pruned(object, tree->pruned, root, index);
     mr_json_add_path_counters(object, root, index);
     return object;
 }
@@ -79,7 +82,7 @@ static json_t *children_of(struct tree *tree, uint32_t index, uint64_t depth,
 static json_t *subtree(struct tree *tree, uint32_t index, uint64_t depth)
 {
     uint64_t more;
-    json_t *object = node(tree->root, index);
+    json_t *object = node(tree, index);
 
     tree->left--;
     json_object_set_new(object, "children", children_of(tree, index, depth, &more));
@@ -141,10 +144,11 @@ static struct ranked *gather(const struct mr_model_root *root,
     return order;
 }
 
-static json_t *list_node(const struct mr_model_root *root, uint32_t index)
+static json_t *list_node(const struct tree *tree, uint32_t index)
 {
+    const struct mr_model_root *root = tree->root;
     const struct mr_model_path *path = mr_model_path(root, index);
-    json_t *object = node(root, index);
+    json_t *object = node(tree, index);
 
     json_object_set_new(object, "parent",
                         path->parent == MR_MODEL_NONE
@@ -167,17 +171,22 @@ json_t *mr_api_paths(struct mr_api_request *request)
     choose(request, &choice);
     if (request->status != 200)
         return NULL;
-    struct ranked *order = gather(tree.root, &choice, !is_list, &count);
-    if (!order)
+    if (mr_site_pruned_new(tree.root, &tree.pruned) != MR_OK)
         return NULL;
+    struct ranked *order = gather(tree.root, &choice, !is_list, &count);
+    if (!order) {
+        free(tree.pruned);
+        return NULL;
+    }
     json_t *rows = json_array();
     for (; at < count && tree.left; at++) {
         if (is_list)
             tree.left--;
-        json_array_append_new(rows, is_list ? list_node(tree.root, order[at].index)
+        json_array_append_new(rows, is_list ? list_node(&tree, order[at].index)
                                             : subtree(&tree, order[at].index, depth));
     }
     free(order);
+    free(tree.pruned);
     json_t *body = json_pack("{s:o, s:o, s:o, s:o, s:o}", "generation",
                              mr_json_u64(tree.root->head.generation), "total",
                              mr_json_u64(mr_model_count(tree.root, MR_MODEL_PATH)),

@@ -40,8 +40,13 @@ json_t *mr_api_entries(struct mr_api_request *request);
 json_t *mr_api_open(struct mr_api_request *request);
 json_t *mr_api_shapes(struct mr_api_request *request);
 json_t *mr_api_shape(struct mr_api_request *request);
+json_t *mr_api_traces(struct mr_api_request *request);
+json_t *mr_api_trace(struct mr_api_request *request);
+json_t *mr_api_exemplars(struct mr_api_request *request);
+json_t *mr_api_exemplar(struct mr_api_request *request);
 json_t *mr_api_landscape(struct mr_api_request *request);
 json_t *mr_api_ledger(struct mr_api_request *request);
+json_t *mr_api_shares(struct mr_api_request *request);
 /* Into request->text; always NULL. */
 json_t *mr_api_metrics(struct mr_api_request *request);
 
@@ -83,6 +88,13 @@ void mr_json_add_function_counters(json_t *object, const struct mr_summary *summ
                                    const struct mr_summary_function *row);
 void mr_json_add_counters(json_t *body, const struct mr_model_root *root);
 /* Adds all members of `from` (taken) to `into`. */
+/*
+ * "pruned": of a site of which calls were counted and not recorded, null of others, and
+ * "self_includes_pruned". On a path the count is an estimate, by the calls recorded on it.
+ */
+void mr_json_add_pruned(json_t *object, const struct mr_site_pruned *site);
+void mr_json_add_path_pruned(json_t *object, const struct mr_site_pruned *pruned,
+                             const struct mr_model_root *root, uint32_t path);
 void mr_json_merge(json_t *into, json_t *from);
 
 /* Whether ingest and store made progress lately; *why says what did not. */

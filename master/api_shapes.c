@@ -154,6 +154,66 @@ static json_t *expand(const struct mr_model_root *root, struct mr_id id, uint64_
     return object;
 }
 
+struct shape_path {
+    const struct mr_model_shape_path *row;
+    uint32_t depth; /* below the entry point */
+};
+
+static int by_path(const void *a, const void *b)
+{
+    const struct shape_path *left = a, *right = b;
+
+    if (left->depth != right->depth)
+        return left->depth < right->depth ? -1 : 1;
+    return left->row->path < right->row->path ? -1 : left->row->path > right->row->path;
+}
+
+static json_t *shape_path_json(const struct mr_model_root *root,
+                               const struct shape_path *at)
+{
+    const struct mr_shape_path_stats *stats = &at->row->stats;
+    const struct mr_model_path *path = mr_model_path(root, at->row->path);
+    const struct mr_model_path *parent = mr_model_path(root, path->parent);
+
+    return json_pack(
+        "{s:o, s:o, s:o, s:i, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o}", "path",
+        mr_json_id(path->id), "parent", parent ? mr_json_id(parent->id) : json_null(),
+        "site", mr_json_site(mr_model_site(root, path->site)), "depth", (int)at->depth,
+        "ok", mr_json_u64(stats->ok), "failed", mr_json_u64(stats->failed), "self_ns",
+        mr_json_u64(stats->self.sum), "self_min_ns", mr_json_u64(stats->self.min),
+        "self_max_ns", mr_json_u64(stats->self.max), "total_ns",
+        mr_json_u64(stats->total.sum), "total_min_ns", mr_json_u64(stats->total.min),
+        "total_max_ns", mr_json_u64(stats->total.max));
+}
+
+/* "paths" of a shape: outer before inner; "counted_traces": in how many of its traces they were counted. */
+static void add_paths(json_t *object, const struct mr_model_root *root, uint32_t shape,
+                      uint64_t limit)
+{
+    uint32_t all = mr_model_count(root, MR_MODEL_SHAPE_PATH), count = 0;
+    struct shape_path *order = calloc((size_t)all + 1, sizeof(*order));
+    json_t *rows = json_array();
+    uint64_t traces = 0;
+
+    for (uint32_t i = 0; order && i < all; i++) {
+        const struct mr_model_shape_path *row = mr_model_shape_path(root, i);
+
+        if (row->shape != shape)
+            continue;
+        order[count++] = (struct shape_path){row, mr_model_path(root, row->path)->depth};
+    }
+    if (order)
+        qsort(order, count, sizeof(*order), by_path);
+    if (count)
+        traces = order[0].row->stats.ok + order[0].row->stats.failed;
+    for (uint32_t i = 0; i < count && i < limit; i++)
+        json_array_append_new(rows, shape_path_json(root, &order[i]));
+    free(order);
+    json_object_set_new(object, "counted_traces", mr_json_u64(traces));
+    json_object_set_new(object, "paths_total", mr_json_u64(count));
+    json_object_set_new(object, "paths", rows);
+}
+
 /* The shape's statistics in each scope, with the histogram. */
 static json_t *scopes_of(const struct mr_model_root *root, uint32_t first, uint64_t limit)
 {
@@ -165,6 +225,7 @@ static json_t *scopes_of(const struct mr_model_root *root, uint32_t first, uint6
         json_object_set_new(
             row, "histogram",
             mr_json_histogram(&mr_model_shape_stat(root, i)->stats.histogram));
+        add_paths(row, root, i, limit);
         json_array_append_new(rows, row);
         i = mr_model_shape(root, i)->next_same;
     }

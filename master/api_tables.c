@@ -78,6 +78,7 @@ static json_t *function(const struct mr_summary *summary,
                             mr_json_u64_if(timed, row->total_ns), "total_min_ns",
                             mr_json_u64_if(timed, row->total_min_ns), "total_max_ns",
                             mr_json_u64_if(timed, row->total_max_ns)));
+    mr_json_add_pruned(object, &row->pruned);
     mr_json_add_function_counters(object, summary, row);
     return object;
 }
@@ -211,6 +212,19 @@ static json_t *depth_of(const struct mr_summary_clock *told)
                  : json_null();
 }
 
+/* How its events come, as it last chose; null: nobody told. */
+static json_t *link_of(const struct mr_summary_clock *told)
+{
+    const char *encoding = told->notes[MR_NOTE_ENCODING];
+    const char *reason = told->notes[MR_NOTE_ENCODING_REASON];
+
+    return encoding
+               ? json_pack("{s:o, s:o}", "encoding", note(MR_NOTE_ENCODING, encoding),
+                           "reason",
+                           reason ? note(MR_NOTE_ENCODING_REASON, reason) : json_null())
+               : json_null();
+}
+
 static json_t *source(const struct mr_summary_source *row)
 {
     char const *const policies[] = {"drop", "block", "overwrite"};
@@ -236,6 +250,7 @@ static json_t *source(const struct mr_summary_source *row)
                   "clock", known ? clock_of(&row->clock) : json_null(), "ledger",
                   mr_json_ledger(&row->ledger)));
     json_object_set_new(object, "depth", depth_of(&row->clock));
+    json_object_set_new(object, "link", link_of(&row->clock));
     return object;
 }
 
@@ -281,6 +296,42 @@ static json_t *streams_of(struct mr_api_request *request, struct mr_id id, uint6
                      "total", mr_json_u64(total), "streams", rows);
 }
 
+/* What came to be joined is joined, waits, or was ended for a reason. */
+static json_t *parts_of(const struct mr_summary_parts *parts)
+{
+    json_t *reasons = json_object();
+
+    for (int i = MR_PARTS_JOINED + 1; i < MR_PARTS_COUNT; i++)
+        if (parts->of[i])
+            json_object_set_new(reasons, mr_parts_name((enum mr_parts)i),
+                                mr_json_u64(parts->of[i]));
+    return json_pack(
+        "{s:o, s:o, s:o, s:o, s:o, s:b}", "came", mr_json_u64(parts->of[MR_PARTS_CAME]),
+        "joined", mr_json_u64(parts->of[MR_PARTS_JOINED]), "waiting",
+        mr_json_u64(parts->waiting), "incomplete", mr_json_u64(parts->incomplete),
+        "incomplete_by_reason", reasons, "balanced", parts->is_balanced);
+}
+
+static json_t *share(const struct mr_summary_share *share)
+{
+    return json_pack("{s:o, s:o, s:o}", "traces", mr_json_u64(share->traces), "calls",
+                     mr_json_u64(share->calls), "time_ns", mr_json_u64(share->time_ns));
+}
+
+json_t *mr_api_shares(struct mr_api_request *request)
+{
+    struct mr_summary_shares shares;
+    json_t *rows = json_object();
+
+    mr_summary_make_shares(request->root, &shares);
+    for (int i = 0; i < MR_SHARE_COUNT; i++)
+        json_object_set_new(rows, mr_share_name((enum mr_share)i), share(&shares.of[i]));
+    return json_pack("{s:o, s:o, s:o, s:o}", "generation",
+                     mr_json_u64(request->root->head.generation), "all",
+                     share(&shares.all), "shares", rows, "path_time_ns",
+                     mr_json_u64(shares.path_ns));
+}
+
 json_t *mr_api_ledger(struct mr_api_request *request)
 {
     uint64_t limit = mr_api_limit(request);
@@ -299,6 +350,7 @@ json_t *mr_api_ledger(struct mr_api_request *request)
         json_pack("{s:o, s:o, s:o, s:o}", "generation", mr_json_u64(summary->generation),
                   "total", mr_json_u64(summary->source_total), "ledger",
                   mr_json_ledger(&summary->ledger), "sources", rows);
+    json_object_set_new(body, "parts", parts_of(&summary->parts));
     json_object_set_new(body, "tick_ns",
                         mr_json_u64_if(summary->tick_ns > 0, summary->tick_ns));
     mr_summary_free(summary);

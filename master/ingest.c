@@ -79,6 +79,21 @@ static enum mr_status keep(struct mr_ingest *ingest, struct mr_peer *peer,
     return MR_OK;
 }
 
+/*
+ * Acknowledges what is durable, as far as this connection brought it: a sender that came again while its frames were being
+ * committed was welcomed to what was durable then, and has yet to send the others once more.
+ */
+static void tell_durable(struct mr_ingest *ingest, struct mr_peer *peer)
+{
+    uint64_t durable = mr_store_position(ingest->config.store, peer->id),
+             brought = peer->conn.next_sequence - 1;
+    enum mr_status status = mr_conn_ack(
+        &peer->conn, durable < brought ? durable : brought, ingest->config.credit);
+
+    if (mr_status_is_error(status))
+        cut_off(ingest, peer, status, "acknowledgements are not read");
+}
+
 /* An error ends the master: model or queue cannot go on. */
 static enum mr_status take_data(struct mr_ingest *ingest, struct mr_peer *peer,
                                 const struct mr_frame *frame)
@@ -90,6 +105,7 @@ static enum mr_status take_data(struct mr_ingest *ingest, struct mr_peer *peer,
     }
     if (frame->sequence <= ingest->senders[peer->sender].applied) {
         mr_count_single_writer(&ingest->counters.duplicates, 1);
+        tell_durable(ingest, peer); /* no commit of it will come */
         return MR_OK;
     }
     enum mr_status status = push(ingest, peer, frame);
@@ -133,6 +149,8 @@ static enum mr_status take_frames(struct mr_ingest *ingest, struct mr_peer *peer
             break;
         if (frame.type == MR_FRAME_HELLO)
             mr_peer_greet(ingest, peer, &frame);
+        else if (frame.type == MR_FRAME_ASK)
+            mr_ingest_ask(ingest, peer, &frame);
         else if ((status = take_data(ingest, peer, &frame)) != MR_OK)
             return status;
     }
@@ -210,11 +228,9 @@ static enum mr_status acknowledge(struct mr_ingest *ingest)
 
         if (!peer || peer->linger_until_ns)
             continue;
-        enum mr_status status =
-            mr_conn_ack(&peer->conn, position.sequence, ingest->config.credit);
-        if (mr_status_is_error(status))
-            cut_off(ingest, peer, status, "acknowledgements are not read");
+        tell_durable(ingest, peer);
     }
+    mr_ingest_tell_answers(ingest);
     return published;
 }
 
@@ -260,6 +276,19 @@ static enum mr_status resume(struct mr_ingest *ingest)
     return status;
 }
 
+/* Traces to which no further part has come for the time-out are what they are. */
+static enum mr_status end_traces(struct mr_ingest *ingest, uint64_t now_ns)
+{
+    uint64_t timeout_ns = ingest->config.join_timeout_ns;
+    uint32_t ended = 0;
+    enum mr_status status = MR_OK;
+
+    if (!ingest->is_paused && now_ns > timeout_ns) /* else parts may wait in sockets */
+        status = mr_model_end_traces(ingest->config.model, now_ns - timeout_ns, &ended);
+    ingest->is_dirty |= ended > 0;
+    return status;
+}
+
 static enum mr_status tick(struct mr_ingest *ingest)
 {
     uint64_t now_ns = mr_clock_monotonic_ns();
@@ -276,6 +305,8 @@ static enum mr_status tick(struct mr_ingest *ingest)
             next = peer->next;
             tick_peer(ingest, peer, now_ns);
         }
+        if (status == MR_OK)
+            status = end_traces(ingest, now_ns);
     }
     if (status == MR_OK && now_ns - ingest->published_ns >= MR_INGEST_PUBLISH_NS) {
         ingest->published_ns = now_ns;
@@ -400,9 +431,12 @@ enum mr_status mr_ingest_start(const struct mr_ingest_config *config,
         return mr_error_set(error, MR_ENOMEM, "ingest: out of memory");
     ingest->config = *config;
     mr_table_init(&ingest->sender_ids, MR_INGEST_SENDERS_MAX);
+    ingest->answers = calloc(MR_INGEST_ANSWERS_MAX, sizeof(*ingest->answers));
     mr_store_relaxed(&ingest->is_alive, true);
     mr_store_relaxed(&ingest->counters.progress_ns, mr_clock_monotonic_ns());
-    enum mr_status status = open_events(ingest, error);
+    enum mr_status status = ingest->answers
+                                ? open_events(ingest, error)
+                                : mr_error_set(error, MR_ENOMEM, "ingest: out of memory");
     if (status == MR_OK)
         status = open_graph(ingest, error);
     int failure =
@@ -443,6 +477,7 @@ void mr_ingest_free(struct mr_ingest *ingest)
     while (ingest->peers)
         mr_peer_free(ingest, ingest->peers);
     mr_table_fini(&ingest->sender_ids);
+    free(ingest->answers);
     free(ingest->senders);
     close(ingest->config.listen_fd);
     close(ingest->epoll_fd);

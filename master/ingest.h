@@ -29,6 +29,7 @@
 #define MR_INGEST_PUBLISH_NS                                                             \
     UINT64_C(100000000) /* readers see the model this late, or when it is acknowledged */
 #define MR_INGEST_SENDERS_MAX (1u << 20)
+#define MR_INGEST_ANSWERS_MAX 65536u /* questions to the register under way */
 
 struct mr_ingest_config {
     int listen_fd;     /* taken */
@@ -36,6 +37,7 @@ struct mr_ingest_config {
     uint32_t max_frame;
     uint32_t max_connections;
     uint64_t credit; /* bytes that one sender may have sent without acknowledgement */
+    uint64_t join_timeout_ns; /* of traces to which no further part comes */
     struct mr_model *model;
     struct mr_store *store;
 };
@@ -50,6 +52,7 @@ struct mr_ingest_config {
     X(duplicates, "data frames that came again and were dropped")                        \
     X(bad_frames, "data frames that broke the format")                                   \
     X(gaps, "connections whose sender's oldest frame lay past our position")             \
+    X(questions, "questions to the register of custody")                                 \
     X(pauses, "times that reading waited for the store")                                 \
     X(publishes, "versions of the model published")                                      \
     X(publish_ns, "time spent publishing")                                               \

@@ -35,6 +35,13 @@ struct mr_ingest_sender {
     struct mr_peer *peer; /* NULL: away */
 };
 
+/* A question to the register whose answer is not durable yet. */
+struct mr_ingest_answer {
+    struct mr_custody_ask body;
+    struct mr_id asker;
+    uint64_t ticket;
+};
+
 struct mr_ingest {
     struct mr_ingest_config config;
     struct mr_ingest_counters counters;
@@ -48,6 +55,8 @@ struct mr_ingest {
     struct mr_table sender_ids;
     struct mr_ingest_sender *senders;
     uint32_t sender_capacity;
+    struct mr_ingest_answer *answers; /* room for MR_INGEST_ANSWERS_MAX */
+    uint32_t answer_count;
     uint64_t published_ns, ticked_ns;
 };
 
@@ -60,6 +69,13 @@ void mr_peer_refuse(struct mr_ingest *ingest, struct mr_peer *peer,
 /* A HELLO: checks it and answers. */
 void mr_peer_greet(struct mr_ingest *ingest, struct mr_peer *peer,
                    const struct mr_frame *frame);
+/* ingest_register.c */
+/* An ASK: the peer is answered when the register is durable; refused when it cannot be asked. */
+void mr_ingest_ask(struct mr_ingest *ingest, struct mr_peer *peer,
+                   const struct mr_frame *frame);
+/* Tells what has become durable. */
+void mr_ingest_tell_answers(struct mr_ingest *ingest);
+
 /* Throws away what came of a refused one. False when it is over. */
 bool mr_peer_linger(struct mr_peer *peer, uint64_t now_ns);
 

@@ -88,7 +88,12 @@ static enum mr_status open_model(struct master *master, struct mr_error *error)
     limits.nodes = (uint32_t)options->max_nodes;
     limits.sites = (uint32_t)options->max_sites;
     limits.streams = (uint32_t)options->max_streams;
+    limits.joined = (uint32_t)options->max_joined;
+    limits.parts = (uint32_t)options->max_parts;
     limits.series_points = (uint32_t)options->max_points;
+    limits.exemplars = (uint32_t)options->max_exemplars;
+    limits.exemplar_bytes = options->max_exemplar_bytes;
+    limits.shape_paths = (uint32_t)options->max_shape_paths;
     enum mr_status status = mr_model_new(&limits, &master->model);
     if (status != MR_OK)
         return mr_error_set(error, status, "out of memory");
@@ -105,6 +110,7 @@ static enum mr_status start_servers(struct master *master, struct mr_error *erro
         .max_frame = (uint32_t)options->max_frame,
         .max_connections = (uint32_t)options->max_connections,
         .credit = options->credit,
+        .join_timeout_ns = options->join_timeout_ns,
         .model = master->model,
         .store = master->store,
     };

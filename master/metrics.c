@@ -1,77 +1,53 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* /metrics: the Prometheus text format, version 0.0.4. */
+#include "base/metrics.h"
 #include "base/atomics.h"
 #include "base/clock.h"
-#include "base/compiler.h"
 #include "master/api_private.h"
+#include "pipeline/graph_metrics.h"
 
 #include <inttypes.h>
+#include <sched.h>
+#include <time.h>
 
 #ifndef MR_VERSION
 #define MR_VERSION "unknown"
 #endif
-
-static void head(struct mr_buffer *out, const char *name, const char *type,
-                 const char *help)
-{
-    (void)mr_buffer_append_format(out, "# HELP millrace_%s %s\n# TYPE millrace_%s %s\n",
-                                  name, help, name, type);
-}
-
-static void put(struct mr_buffer *out, const char *name, const char *type,
-                const char *help, uint64_t value)
-{
-    head(out, name, type, help);
-    (void)mr_buffer_append_format(out, "millrace_%s %" PRIu64 "\n", name, value);
-}
-
-static void put_seconds(struct mr_buffer *out, const char *name, const char *type,
-                        const char *help, uint64_t ns)
-{
-    head(out, name, type, help);
-    (void)mr_buffer_append_format(out, "millrace_%s %.9f\n", name,
-                                  (double)ns / (double)MR_SECOND_NS);
-}
-
-/* A label value: backslash, quote and line feed escaped, as the format asks. */
-static void put_label(struct mr_buffer *out, const char *value)
-{
-    for (; *value; value++) {
-        if (*value == '\\' || *value == '"')
-            (void)mr_buffer_append_byte(out, '\\');
-        (void)mr_buffer_append_byte(out,
-                                    (unsigned char)*value < ' ' ? '?' : (uint8_t)*value);
-    }
-}
 
 static void put_ingest(struct mr_buffer *out, const struct mr_ingest *ingest)
 {
     const struct mr_ingest_counters *counters = mr_ingest_counters(ingest);
 
     /* Relaxed: each is a number of its own. */
-    put(out, "connections", "gauge", "Workers that are connected.",
-        mr_load_relaxed(&counters->connections));
-    put(out, "connections_accepted_total", "counter", "Connections that came.",
-        mr_load_relaxed(&counters->accepted));
-    put(out, "connections_refused_total", "counter", "Connections refused or cut off.",
-        mr_load_relaxed(&counters->refused));
-    put(out, "ingest_frames_total", "counter", "Data frames applied to the model.",
-        mr_load_relaxed(&counters->frames));
-    put(out, "ingest_bytes_total", "counter", "Bytes read from workers.",
-        mr_load_relaxed(&counters->bytes));
-    put(out, "ingest_duplicates_total", "counter", "Data frames that came again.",
-        mr_load_relaxed(&counters->duplicates));
-    put(out, "ingest_bad_frames_total", "counter", "Data frames that broke the format.",
-        mr_load_relaxed(&counters->bad_frames));
-    put(out, "ingest_gaps_total", "counter",
-        "Senders whose earlier frames another store has.",
-        mr_load_relaxed(&counters->gaps));
-    put(out, "ingest_pauses_total", "counter", "Times that reading waited for the store.",
-        mr_load_relaxed(&counters->pauses));
-    put(out, "publishes_total", "counter", "Versions of the model published.",
-        mr_load_relaxed(&counters->publishes));
-    put_seconds(out, "publish_seconds_total", "counter", "Time spent publishing.",
-                mr_load_relaxed(&counters->publish_ns));
+    mr_metrics_put(out, "connections", "gauge", "Workers that are connected.",
+                   mr_load_relaxed(&counters->connections));
+    mr_metrics_put(out, "connections_accepted_total", "counter", "Connections that came.",
+                   mr_load_relaxed(&counters->accepted));
+    mr_metrics_put(out, "connections_refused_total", "counter",
+                   "Connections refused or cut off.",
+                   mr_load_relaxed(&counters->refused));
+    mr_metrics_put(out, "ingest_frames_total", "counter",
+                   "Data frames applied to the model.",
+                   mr_load_relaxed(&counters->frames));
+    mr_metrics_put(out, "ingest_bytes_total", "counter", "Bytes read from workers.",
+                   mr_load_relaxed(&counters->bytes));
+    mr_metrics_put(out, "ingest_duplicates_total", "counter",
+                   "Data frames that came again.",
+                   mr_load_relaxed(&counters->duplicates));
+    mr_metrics_put(out, "ingest_bad_frames_total", "counter",
+                   "Data frames that broke the format.",
+                   mr_load_relaxed(&counters->bad_frames));
+    mr_metrics_put(out, "ingest_gaps_total", "counter",
+                   "Senders whose earlier frames another store has.",
+                   mr_load_relaxed(&counters->gaps));
+    mr_metrics_put(out, "ingest_pauses_total", "counter",
+                   "Times that reading waited for the store.",
+                   mr_load_relaxed(&counters->pauses));
+    mr_metrics_put(out, "publishes_total", "counter", "Versions of the model published.",
+                   mr_load_relaxed(&counters->publishes));
+    mr_metrics_put_seconds(out, "publish_seconds_total", "counter",
+                           "Time spent publishing.",
+                           mr_load_relaxed(&counters->publish_ns));
 }
 
 static void put_store(struct mr_buffer *out, struct mr_store *store)
@@ -79,58 +55,65 @@ static void put_store(struct mr_buffer *out, struct mr_store *store)
     struct mr_store_stats stats;
 
     mr_store_stats(store, &stats);
-    put(out, "store_commits_total", "counter", "Transactions of journal rows.",
-        stats.commits);
-    put(out, "store_rows_total", "counter", "Journal rows committed.", stats.commit_rows);
-    put(out, "store_bytes_total", "counter", "Bytes of journal committed.",
-        stats.commit_bytes);
-    put_seconds(out, "store_commit_seconds_total", "counter",
-                "Time in those transactions.", stats.commit_ns_sum);
-    put_seconds(out, "store_commit_seconds_max", "gauge", "The longest of them.",
-                stats.commit_ns_max);
-    put_seconds(out, "store_latency_seconds_total", "counter",
-                "From the first frame of a transaction to its being durable, summed.",
-                stats.latency_ns_sum);
-    put_seconds(out, "store_latency_seconds_max", "gauge", "The longest of those.",
-                stats.latency_ns_max);
-    put(out, "store_checkpoints_total", "counter", "Checkpoints written.",
-        stats.checkpoints);
-    put(out, "store_checkpoint_rows_total", "counter", "Rows that checkpoints wrote.",
-        stats.checkpoint_rows);
-    put_seconds(out, "store_checkpoint_seconds_total", "counter", "Time in checkpoints.",
-                stats.checkpoint_ns_sum);
-    put_seconds(out, "store_checkpoint_seconds_max", "gauge", "The longest of them.",
-                stats.checkpoint_ns_max);
-    put(out, "store_failures_total", "counter", "Transactions that failed.",
-        stats.failures);
-    put(out, "store_pending_bytes", "gauge", "Bytes not yet durable.",
-        stats.pending_bytes);
+    mr_metrics_put(out, "store_commits_total", "counter", "Transactions of journal rows.",
+                   stats.commits);
+    mr_metrics_put(out, "store_rows_total", "counter", "Journal rows committed.",
+                   stats.commit_rows);
+    mr_metrics_put(out, "store_bytes_total", "counter", "Bytes of journal committed.",
+                   stats.commit_bytes);
+    mr_metrics_put_seconds(out, "store_commit_seconds_total", "counter",
+                           "Time in those transactions.", stats.commit_ns_sum);
+    mr_metrics_put_seconds(out, "store_commit_seconds_max", "gauge",
+                           "The longest of them.", stats.commit_ns_max);
+    mr_metrics_put_seconds(
+        out, "store_latency_seconds_total", "counter",
+        "From the first frame of a transaction to its being durable, summed.",
+        stats.latency_ns_sum);
+    mr_metrics_put_seconds(out, "store_latency_seconds_max", "gauge",
+                           "The longest of those.", stats.latency_ns_max);
+    mr_metrics_put(out, "store_checkpoints_total", "counter", "Checkpoints written.",
+                   stats.checkpoints);
+    mr_metrics_put(out, "store_checkpoint_rows_total", "counter",
+                   "Rows that checkpoints wrote.", stats.checkpoint_rows);
+    mr_metrics_put_seconds(out, "store_checkpoint_seconds_total", "counter",
+                           "Time in checkpoints.", stats.checkpoint_ns_sum);
+    mr_metrics_put_seconds(out, "store_checkpoint_seconds_max", "gauge",
+                           "The longest of them.", stats.checkpoint_ns_max);
+    mr_metrics_put(out, "store_failures_total", "counter", "Transactions that failed.",
+                   stats.failures);
+    mr_metrics_put(out, "store_pending_bytes", "gauge", "Bytes not yet durable.",
+                   stats.pending_bytes);
 }
 
 static void put_model(struct mr_buffer *out, const struct mr_model_root *root)
 {
-    head(out, "model_records", "gauge", "Records of the model, by table.");
+    mr_metrics_head(out, "model_records", "gauge", "Records of the model, by table.");
     for (uint32_t i = 0; i < MR_MODEL_TABLE_COUNT; i++)
         (void)mr_buffer_append_format(out, "millrace_model_records{table=\"%s\"} %u\n",
                                       mr_model_table_name((enum mr_model_table)i),
                                       mr_model_count(root, (enum mr_model_table)i));
-    head(out, "model_refused_total", "counter", "Records refused by a limit, by table.");
+    mr_metrics_head(out, "model_refused_total", "counter",
+                    "Records refused by a limit, by table.");
     for (uint32_t i = 0; i < MR_MODEL_TABLE_COUNT; i++)
         (void)mr_buffer_append_format(
             out, "millrace_model_refused_total{table=\"%s\"} %" PRIu64 "\n",
             mr_model_table_name((enum mr_model_table)i), root->refused[i]);
-    put(out, "paths", "gauge", "Paths.", mr_model_count(root, MR_MODEL_PATH));
-    put(out, "shapes", "gauge", "Shapes.", mr_model_count(root, MR_MODEL_SHAPE));
-    put(out, "calls_total", "counter", "Calls, over all paths.",
-        root->totals.ok + root->totals.failed + root->totals.incomplete);
-    put(out, "deltas_total", "counter", "Deltas applied.", root->deltas);
-    put(out, "dicts_total", "counter", "Dictionaries applied.", root->dicts);
-    put(out, "skipped_items_total", "counter", "Items of unknown kinds.",
-        root->skipped_items);
-    put(out, "late_points_total", "counter", "Statistics for windows that were gone.",
-        root->late_points);
-    put(out, "refused_points_total", "counter", "Statistics past a limit of windows.",
-        root->refused_points);
+    mr_metrics_put(out, "paths", "gauge", "Paths.", mr_model_count(root, MR_MODEL_PATH));
+    mr_metrics_put(out, "shapes", "gauge", "Shapes.",
+                   mr_model_count(root, MR_MODEL_SHAPE));
+    mr_metrics_put(out, "calls_total", "counter", "Calls, over all paths.",
+                   root->totals.ok + root->totals.failed + root->totals.incomplete);
+    mr_metrics_put(out, "deltas_total", "counter", "Deltas applied.", root->deltas);
+    mr_metrics_put(out, "dicts_total", "counter", "Dictionaries applied.", root->dicts);
+    mr_metrics_put(out, "skipped_items_total", "counter", "Items of unknown kinds.",
+                   root->skipped_items);
+    mr_metrics_put(out, "id_collisions_total", "counter",
+                   "Shapes' nodes that came with the id of another one.",
+                   root->collisions);
+    mr_metrics_put(out, "late_points_total", "counter",
+                   "Statistics for windows that were gone.", root->late_points);
+    mr_metrics_put(out, "refused_points_total", "counter",
+                   "Statistics past a limit of windows.", root->refused_points);
 }
 
 static void put_ledger(struct mr_buffer *out, const struct mr_model_root *root)
@@ -148,29 +131,32 @@ static void put_ledger(struct mr_buffer *out, const struct mr_model_root *root)
         for (uint32_t reason = 1; reason < MR_LOSS_REASON_COUNT; reason++)
             lost[reason] += entry->lost[reason];
     }
-    put(out, "events_written_total", "counter", "Events of all streams.", last);
-    put(out, "events_reduced_total", "counter", "Events reduced to paths.", reduced);
-    head(out, "events_held", "gauge", "Events that wait for their call to end.");
+    mr_metrics_put(out, "events_written_total", "counter", "Events of all streams.",
+                   last);
+    mr_metrics_put(out, "events_reduced_total", "counter", "Events reduced to paths.",
+                   reduced);
+    mr_metrics_head(out, "events_held", "gauge",
+                    "Events that wait for their call to end.");
     (void)mr_buffer_append_format(out, "millrace_events_held %" PRId64 "\n", held);
-    head(out, "events_lost_total", "counter", "Events lost, by reason.");
+    mr_metrics_head(out, "events_lost_total", "counter", "Events lost, by reason.");
     for (uint32_t reason = 1; reason < MR_LOSS_REASON_COUNT; reason++)
         (void)mr_buffer_append_format(
             out, "millrace_events_lost_total{reason=\"%s\"} %" PRIu64 "\n",
             mr_loss_reason_name(reason), lost[reason]);
-    put(out, "streams_unbalanced", "gauge", "Streams whose ledger does not add up.",
-        unbalanced);
+    mr_metrics_put(out, "streams_unbalanced", "gauge",
+                   "Streams whose ledger does not add up.", unbalanced);
 }
 
 static void put_chain(struct mr_buffer *out, const struct mr_model_root *root)
 {
-    head(out, "chain_counter_total", "counter",
-         "What the filters of all levels counted.");
+    mr_metrics_head(out, "chain_counter_total", "counter",
+                    "What the filters of all levels counted.");
     for (uint32_t i = 0; i < mr_model_count(root, MR_MODEL_COUNTER); i++) {
         const struct mr_model_counter *counter = mr_model_counter(root, i);
+        const char *const name[] = {"name", counter->name};
 
-        (void)mr_buffer_append_text(out, "millrace_chain_counter_total{name=\"");
-        put_label(out, counter->name);
-        (void)mr_buffer_append_format(out, "\"} %" PRIu64 "\n", counter->value);
+        mr_metrics_labels(out, "chain_counter_total", 1, name);
+        mr_metrics_value(out, counter->value);
     }
 }
 
@@ -179,29 +165,33 @@ static void put_filters(struct mr_buffer *out, const struct mr_graph *graph)
     struct mr_filter_stats stats[MR_GRAPH_NODES_MAX];
     uint32_t count = mr_graph_stats(graph, stats, MR_GRAPH_NODES_MAX);
 
-    head(out, "filter_batches_total", "counter", "Batches that a filter took.");
-    for (uint32_t i = 0; i < count; i++)
-        (void)mr_buffer_append_format(
-            out,
-            "millrace_filter_batches_total{graph=\"%s\",filter=\"%s\"} %" PRIu64 "\n",
-            stats[i].graph, stats[i].filter, stats[i].batches_in);
-    head(out, "filter_busy_seconds_total", "counter", "Time inside a filter.");
-    for (uint32_t i = 0; i < count; i++)
-        (void)mr_buffer_append_format(
-            out, "millrace_filter_busy_seconds_total{graph=\"%s\",filter=\"%s\"} %.9f\n",
-            stats[i].graph, stats[i].filter,
-            (double)stats[i].busy_ns / (double)MR_SECOND_NS);
+    mr_graph_metrics(out, stats, count, NULL);
+}
+
+static void put_process(struct mr_buffer *out)
+{
+    struct timespec time = {0, 0};
+    cpu_set_t set;
+    bool is_known = sched_getaffinity(0, sizeof(set), &set) == 0;
+
+    (void)clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &time);
+    mr_metrics_put_seconds(out, "process_cpu_seconds_total", "counter",
+                           "CPU time of this process.",
+                           (uint64_t)time.tv_sec * MR_SECOND_NS + (uint64_t)time.tv_nsec);
+    mr_metrics_put(out, "processors", "gauge", "Processors that it may use.",
+                   is_known ? (uint64_t)CPU_COUNT(&set) : 1);
 }
 
 json_t *mr_api_metrics(struct mr_api_request *request)
 {
     struct mr_buffer *out = &request->text;
 
-    head(out, "build_info", "gauge", "Version of this program.");
+    mr_metrics_head(out, "build_info", "gauge", "Version of this program.");
     (void)mr_buffer_append_format(out, "millrace_build_info{version=\"%s\"} 1\n",
                                   MR_VERSION);
-    put_seconds(out, "start_time_seconds", "gauge", "Unix time of the start.",
-                request->api->start_ns);
+    mr_metrics_put_seconds(out, "start_time_seconds", "gauge", "Unix time of the start.",
+                           request->api->start_ns);
+    put_process(out);
     put_model(out, request->root);
     put_ledger(out, request->root);
     put_chain(out, request->root);

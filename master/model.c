@@ -71,6 +71,16 @@ static uint32_t limit_of(const struct mr_model_limits *limits, enum mr_model_tab
         return limits->path_counters;
     case MR_MODEL_NOTE:
         return limits->notes;
+    case MR_MODEL_JOINED:
+        return limits->joined;
+    case MR_MODEL_JOINED_EDGE:
+        return limits->joined_edges;
+    case MR_MODEL_PART:
+        return limits->parts;
+    case MR_MODEL_EXEMPLAR:
+        return MR_EXEMPLAR_WHYS * limits->exemplars;
+    case MR_MODEL_SHAPE_PATH:
+        return limits->shape_paths;
     default:
         return limits->paths;
     }
@@ -88,9 +98,15 @@ enum mr_status mr_model_new(const struct mr_model_limits *limits, struct mr_mode
         return MR_ENOMEM;
     }
     mr_cow_init(&model->cow, &mr_model_cow_type);
+    mr_joined_sums_init(&model->join_sums);
     model->limits = *limits;
     model->working = working;
-    if (mr_model_publish(model) != MR_OK) {
+    mr_table_init(&model->exemplar_places, MR_EXEMPLAR_WHYS * (limits->exemplars + 1));
+    for (int i = 0; i < MR_EXEMPLAR_WHYS; i++)
+        model->last_exemplar[i] = MR_MODEL_NONE;
+    if (mr_joiner_new(limits->parts, &model->joiner) != MR_OK ||
+        mr_model_publish(model) != MR_OK) {
+        mr_joiner_free(model->joiner);
         free(model);
         free(working);
         return MR_ENOMEM;
@@ -137,6 +153,13 @@ void mr_model_free(struct mr_model *model)
     free_indices(&model->paths);
     free_indices(&model->shapes);
     free_indices(&model->span_counters);
+    free_indices(&model->joined);
+    free_indices(&model->part_of_slot);
+    free_indices(&model->parts_free);
+    mr_joiner_free(model->joiner);
+    mr_table_fini(&model->exemplar_places);
+    free(model->calls);
+    mr_joined_sums_fini(&model->join_sums);
     free(mr_load_relaxed(&model->published)); /* no other thread any more */
     free(working);
     free(model);

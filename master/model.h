@@ -35,6 +35,7 @@
 #include "master/cow.h"
 #include "net/control.h"
 #include "net/delta.h"
+#include "pipeline/joiner.h"
 
 #include <stdint.h>
 
@@ -60,7 +61,13 @@
     X(SPAN_COUNTER, "span_counters")                                                     \
     X(COUNTER_NOTE, "counter_notes")                                                     \
     X(PATH_COUNTER, "path_counters")                                                     \
-    X(NOTE, "notes")
+    X(NOTE, "notes")                                                                     \
+    X(JOINED, "joined_shapes")                                                           \
+    X(JOINED_STAT, "joined_stats")                                                       \
+    X(JOINED_EDGE, "joined_edges")                                                       \
+    X(PART, "parts")                                                                     \
+    X(EXEMPLAR, "exemplars")                                                             \
+    X(SHAPE_PATH, "shape_paths")
 
 enum mr_model_table {
 #define X(name, text) MR_MODEL_##name,
@@ -234,6 +241,44 @@ struct mr_model_path_counter {
     struct mr_counter_stats stats;
 };
 
+struct mr_model_joined { /* a trace of several parts: net/joined.h */
+    struct mr_cow_head head;
+    struct mr_id id;
+    uint32_t node_count;
+    struct mr_joined_node nodes[]; /* in preorder */
+};
+
+struct mr_model_joined_stat {
+    struct mr_cow_head head;
+    struct mr_joined_stats stats;
+};
+
+struct mr_model_joined_edge {
+    struct mr_cow_head head;
+    uint32_t joined, place; /* place: of the node that it leads to */
+    struct mr_edge_stats stats;
+};
+
+struct mr_model_part { /* that waits to be joined */
+    struct mr_cow_head head;
+    uint32_t size; /* 0: none, its place is free */
+    uint8_t bytes[];
+};
+
+/* For one reason; a trace that is kept for two has two. */
+struct mr_model_exemplar {
+    struct mr_cow_head head;
+    uint32_t entry, shape, source;   /* shape: MR_MODEL_NONE: of none */
+    struct mr_exemplar exemplar;     /* items: `calls` */
+    struct mr_exemplar_call calls[]; /* site: index in SITE */
+};
+
+struct mr_model_shape_path {
+    struct mr_cow_head head;
+    uint32_t shape, path;
+    struct mr_shape_path_stats stats;
+};
+
 struct mr_model_sender { /* not stored */
     struct mr_cow_head head;
     struct mr_id id;
@@ -283,14 +328,38 @@ struct mr_model_root {
     uint32_t points[MR_SERIES_COUNT];
     uint64_t refused[MR_MODEL_TABLE_COUNT];
     uint64_t late_points, refused_points, deltas, dicts, skipped_items;
+    uint64_t collisions; /* nodes whose id is that of another one: the first holds */
     uint64_t node_children;
+    uint64_t
+        parts_waiting; /* of MR_PARTS_CAME; the rest is in one of the other accounts */
     struct mr_model_totals totals;
 };
+
+/*
+ * The account of parts (net/part.h) at the master, the last level: what came waits, or is in one of the others. Number in code, name
+ * in the ledger, counter of the model.
+ */
+#define MR_PARTS(X)                                                                      \
+    X(CAME, "came", "join_parts_came")                                                   \
+    X(JOINED, "joined", "join_parts_joined")        /* of traces that were whole here */ \
+    X(LIMIT, "parts", "join_parts_ended_limit")     /* ended incomplete: --max-parts */  \
+    X(TIMEOUT, "time-out", "join_parts_ended_time") /* --join-timeout */                 \
+    X(CIRCLE, "circle", "join_parts_ended_circle")  /* without a root */
+enum mr_parts {
+#define X(name, text, counter) MR_PARTS_##name,
+    MR_PARTS(X)
+#undef X
+        MR_PARTS_COUNT
+};
+extern const char *const mr_model_parts_counters[MR_PARTS_COUNT];
 
 struct mr_model_limits {
     uint32_t sites, scopes, sources, streams, paths, shapes, nodes, counters, senders;
     uint32_t span_counters, counter_notes, path_counters, notes;
-    uint32_t series_points; /* per series */
+    uint32_t joined, joined_edges, parts;
+    uint32_t exemplars, shape_paths; /* exemplars: per reason */
+    size_t exemplar_bytes;           /* of their calls */
+    uint32_t series_points;          /* per series */
 };
 #define MR_MODEL_LIMITS_DEFAULT                                                          \
     ((struct mr_model_limits){.sites = 1u << 20,                                         \
@@ -305,7 +374,13 @@ struct mr_model_limits {
                               .span_counters = 64,                                       \
                               .counter_notes = 1u << 14,                                 \
                               .path_counters = 1u << 20,                                 \
+                              .exemplars = 1u << 10,                                     \
+                              .exemplar_bytes = (size_t)64 << 20,                        \
+                              .shape_paths = 1u << 18,                                   \
                               .notes = 1u << 16,                                         \
+                              .joined = 1u << 14,                                        \
+                              .joined_edges = 1u << 18,                                  \
+                              .parts = MR_JOINER_PARTS_DEFAULT,                          \
                               .series_points = 1u << 18})
 #define MR_MODEL_CHILDREN_PER_NODE 16 /* limit of all children = this x limit of nodes */
 #define MR_MODEL_PATH_DEPTH_MAX 8192  /* deeper paths are refused */
@@ -329,6 +404,12 @@ enum mr_status mr_model_apply_dict(struct mr_model *model, struct mr_span payloa
 /* By frame type: MR_FRAME_DICT or MR_FRAME_DELTA. */
 enum mr_status mr_model_apply(struct mr_model *model, struct mr_id sender, uint8_t type,
                               struct mr_span payload, struct mr_error *error);
+/*
+ * Traces to which no part came since `before_ns` (CLOCK_MONOTONIC) are counted as they are,
+ * incomplete; *ended tells how many. MR_ENOMEM.
+ */
+enum mr_status mr_model_end_traces(struct mr_model *model, uint64_t before_ns,
+                                   uint32_t *ended);
 /* Journal number that the next publish tells. */
 void mr_model_set_journal(struct mr_model *model, uint64_t number);
 /* Makes what was applied visible. MR_ENOMEM. */
@@ -371,6 +452,12 @@ MR_MODEL_GET(span_counter, SPAN_COUNTER)
 MR_MODEL_GET(counter_note, COUNTER_NOTE)
 MR_MODEL_GET(path_counter, PATH_COUNTER)
 MR_MODEL_GET(note, NOTE)
+MR_MODEL_GET(joined, JOINED)
+MR_MODEL_GET(joined_stat, JOINED_STAT)
+MR_MODEL_GET(joined_edge, JOINED_EDGE)
+MR_MODEL_GET(part, PART)
+MR_MODEL_GET(exemplar, EXEMPLAR)
+MR_MODEL_GET(shape_path, SHAPE_PATH)
 #undef MR_MODEL_GET
 
 static inline uint32_t mr_model_count(const struct mr_model_root *root,
@@ -394,6 +481,8 @@ static inline uint32_t mr_model_find_shape(const struct mr_model_root *root,
 /* What a path gained of a span counter, or NULL. */
 const struct mr_counter_stats *mr_model_counter_of_path(const struct mr_model_root *root,
                                                         uint32_t path, uint32_t counter);
+/* The id of the trace, equal everywhere. */
+struct mr_id mr_model_exemplar_id(const struct mr_exemplar *exemplar);
 /* The value of a note, or NULL; `site` zero: about the whole. */
 const char *mr_model_note_of(const struct mr_model_root *root, struct mr_id about,
                              struct mr_id site, const char *key);
@@ -404,6 +493,10 @@ bool mr_model_open_is_current(const struct mr_model_root *root,
 const struct mr_model_window *mr_model_window_at(const struct mr_model_root *root,
                                                  enum mr_model_series series,
                                                  uint64_t window);
+
+/* What is known of the edge to the node at `place` of a joined shape, or NULL. */
+const struct mr_edge_stats *mr_model_edge_of(const struct mr_model_root *root,
+                                             uint32_t joined, uint32_t place);
 
 /* The ledger row's sum: held and all losses. Wraps like the counters it adds. */
 uint64_t mr_ledger_lost(const struct mr_ledger_entry *entry);

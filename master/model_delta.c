@@ -228,6 +228,79 @@ static enum mr_status take_path_counter(struct apply *apply,
     return mr_model_add_path_counter(apply->model, path, counter, item->counter_stats);
 }
 
+static enum mr_status take_joined_stat(struct apply *apply,
+                                       const struct mr_delta_item *item)
+{
+    uint32_t joined = index_of(&apply->model->joined, item->joined);
+
+    if (joined == MR_MODEL_NONE)
+        return refuse(apply, MR_MODEL_JOINED_STAT);
+    return mr_model_add_joined_stats(apply->model, joined, item->joined_stats);
+}
+
+static enum mr_status take_joined_edge(struct apply *apply,
+                                       const struct mr_delta_item *item)
+{
+    uint32_t joined = index_of(&apply->model->joined, item->joined);
+
+    if (joined == MR_MODEL_NONE)
+        return refuse(apply, MR_MODEL_JOINED_EDGE);
+    return mr_model_add_edge_stats(apply->model, joined, item->place, item->edge_stats);
+}
+
+static bool make_call_room(struct mr_model *model, uint32_t count)
+{
+    struct mr_exemplar_call *grown;
+
+    if (count <= model->call_capacity)
+        return true;
+    grown = realloc(model->calls, count * sizeof(*grown));
+    if (!grown)
+        return false;
+    model->calls = grown;
+    model->call_capacity = count;
+    return true;
+}
+
+static enum mr_status take_exemplar(struct apply *apply, const struct mr_delta_item *item)
+{
+    struct mr_model *model = apply->model;
+    struct mr_exemplar exemplar = *item->exemplar;
+    uint32_t path = index_of(&model->paths, item->path);
+    uint32_t source = index_of(&model->sources, item->source);
+    uint32_t shape = item->shape == MR_DELTA_NONE ? MR_MODEL_NONE
+                                                  : index_of(&model->shapes, item->shape);
+    const struct mr_model_path *record =
+        path == MR_MODEL_NONE ? NULL : mr_model_path(model->working, path);
+
+    if (!record || record->parent != MR_MODEL_NONE || record->entry == MR_MODEL_NONE ||
+        source == MR_MODEL_NONE ||
+        (shape == MR_MODEL_NONE && item->shape != MR_DELTA_NONE))
+        return refuse(apply, MR_MODEL_EXEMPLAR);
+    if (!make_call_room(model, exemplar.call_count))
+        return MR_ENOMEM;
+    for (uint32_t i = 0; i < exemplar.call_count; i++) {
+        model->calls[i] = exemplar.items[i];
+        model->calls[i].site = index_of(&model->sites, exemplar.items[i].site);
+        if (model->calls[i].site == MR_MODEL_NONE)
+            return refuse(apply, MR_MODEL_EXEMPLAR);
+    }
+    exemplar.items = model->calls;
+    exemplar.source = mr_model_source(model->working, source)->id;
+    return mr_model_put_exemplar(model, record->entry, shape, source, &exemplar);
+}
+
+static enum mr_status take_shape_path(struct apply *apply,
+                                      const struct mr_delta_item *item)
+{
+    uint32_t shape = index_of(&apply->model->shapes, item->shape);
+    uint32_t path = index_of(&apply->model->paths, item->path);
+
+    if (shape == MR_MODEL_NONE || path == MR_MODEL_NONE)
+        return refuse(apply, MR_MODEL_SHAPE_PATH);
+    return mr_model_add_shape_path(apply->model, shape, path, item->shape_path_stats);
+}
+
 static enum mr_status take_open(struct apply *apply, const struct mr_delta_item *item)
 {
     uint32_t path = index_of(&apply->model->paths, item->path);
@@ -292,6 +365,10 @@ static enum mr_status take_id(struct apply *apply, const struct mr_delta_item *i
     case MR_DELTA_SPAN_COUNTER:
         status = mr_model_add_span_counter(model, item->id, &index);
         return remember_result(&model->span_counters, status, index);
+    case MR_DELTA_JOINED:
+        status =
+            mr_model_add_joined(model, item->id, item->nodes, item->node_count, &index);
+        return remember_result(&model->joined, status, index);
     default:
         status = mr_model_add_source(model, item->id, &index);
         return remember_result(&model->sources, status, index);
@@ -307,6 +384,7 @@ static enum mr_status take(struct apply *apply, const struct mr_delta_item *item
     case MR_DELTA_SCOPE:
     case MR_DELTA_SOURCE:
     case MR_DELTA_SPAN_COUNTER:
+    case MR_DELTA_JOINED:
         return take_id(apply, item);
     case MR_DELTA_PATH:
         return take_path(apply, item);
@@ -326,6 +404,16 @@ static enum mr_status take(struct apply *apply, const struct mr_delta_item *item
         return mr_model_add_counter(apply->model, item->name, item->value);
     case MR_DELTA_PATH_COUNTER:
         return take_path_counter(apply, item);
+    case MR_DELTA_PART:
+        return mr_model_add_part(apply->model, item->part, MR_MODEL_NONE);
+    case MR_DELTA_JOINED_STAT:
+        return take_joined_stat(apply, item);
+    case MR_DELTA_JOINED_EDGE:
+        return take_joined_edge(apply, item);
+    case MR_DELTA_EXEMPLAR:
+        return take_exemplar(apply, item);
+    case MR_DELTA_SHAPE_PATH:
+        return take_shape_path(apply, item);
     }
     return MR_OK;
 }
@@ -355,6 +443,7 @@ static void forget_indices(struct mr_model *model)
     model->paths.count = 0;
     model->shapes.count = 0;
     model->span_counters.count = 0;
+    model->joined.count = 0;
 }
 
 enum mr_status mr_model_apply_delta(struct mr_model *model, struct mr_id sender,

@@ -239,14 +239,39 @@ static struct mr_model_node *new_node(const struct mr_dict_node *node, uint32_t 
     return record;
 }
 
+/* Whether the record says what the item does. */
+static bool is_same_node(const struct mr_model_root *root,
+                         const struct mr_model_node *known,
+                         const struct mr_dict_node *node, uint32_t count)
+{
+    struct mr_span children = node->children;
+    struct mr_node_child child;
+
+    if (known->exactness != node->exactness || known->child_count != count ||
+        !mr_id_equal(mr_model_site(root, known->site)->id, node->site))
+        return false;
+    for (uint32_t i = 0; i < count; i++)
+        if (mr_node_child_next(&children, &child) != MR_OK ||
+            !mr_id_equal(child.id, known->children[i].id) ||
+            child.repeat != known->children[i].repeat)
+            return false;
+    return true;
+}
+
 enum mr_status mr_model_put_node(struct mr_model *model, const struct mr_dict_node *node)
 {
     struct mr_model_root *root = model->working;
     uint32_t index, site, count;
     enum mr_status status = count_children(node->children, &count);
 
-    if (status != MR_OK || find(model, MR_MODEL_NODE, node->id, &index, &status))
+    if (status != MR_OK)
         return status;
+    if (find(model, MR_MODEL_NODE, node->id, &index, &status)) {
+        if (index != MR_MODEL_NONE)
+            root->collisions +=
+                !is_same_node(root, mr_model_node(root, index), node, count);
+        return status;
+    }
     if (root->node_children + count >
         (uint64_t)model->limits.nodes * MR_MODEL_CHILDREN_PER_NODE) {
         root->refused[MR_MODEL_NODE]++;

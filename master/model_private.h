@@ -12,7 +12,9 @@
 #ifndef MR_MASTER_MODEL_PRIVATE_H
 #define MR_MASTER_MODEL_PRIVATE_H
 
+#include "base/table.h"
 #include "master/model.h"
+#include "pipeline/joined_rows.h"
 
 #include <stdbool.h>
 
@@ -26,7 +28,19 @@ struct mr_model {
     struct mr_model_root *working; /* the writer's; a copy of it is published */
     struct mr_cow cow;
     struct mr_model_limits limits;
-    struct mr_model_indices sites, scopes, sources, paths, shapes, span_counters;
+    struct mr_model_indices sites, scopes, sources, paths, shapes, span_counters, joined;
+    struct mr_joiner *joiner;
+    struct mr_joined_sums join_sums;      /* scratch */
+    struct mr_joiner_stats join_told;     /* in counters already */
+    uint64_t parts[MR_PARTS_COUNT];       /* since then: not in counters yet */
+    struct mr_model_indices part_of_slot; /* the joiner's slot -> index in PART */
+    struct mr_model_indices parts_free;   /* free indices in PART */
+    struct mr_table exemplar_places;      /* place -> record */
+    uint32_t exemplar_counts[MR_EXEMPLAR_WHYS];
+    uint32_t last_exemplar[MR_EXEMPLAR_WHYS]; /* the worst; MR_MODEL_NONE: not known */
+    size_t exemplar_bytes;
+    struct mr_exemplar_call *calls; /* scratch of one that is applied */
+    uint32_t call_capacity;
     _Atomic uint64_t saved_generation;
     bool waits_for_store; /* the series keep what is not saved */
     struct mr_model_root *_Atomic published;
@@ -95,6 +109,27 @@ enum mr_status mr_model_put_span_counter(struct mr_model *model,
 enum mr_status mr_model_add_path_counter(struct mr_model *model, uint32_t path,
                                          uint32_t counter,
                                          const struct mr_counter_stats *stats);
+
+/* model_joined.c */
+enum mr_status mr_model_add_joined(struct mr_model *model, struct mr_id id,
+                                   const struct mr_joined_node *nodes, uint32_t count,
+                                   uint32_t *index);
+enum mr_status mr_model_add_joined_stats(struct mr_model *model, uint32_t joined,
+                                         const struct mr_joined_stats *stats);
+enum mr_status mr_model_add_edge_stats(struct mr_model *model, uint32_t joined,
+                                       uint32_t place, const struct mr_edge_stats *stats);
+/* Joins it with what waits; the loader gives its index in PART, others MR_MODEL_NONE. */
+enum mr_status mr_model_add_part(struct mr_model *model, const struct mr_part *part,
+                                 uint32_t index);
+/* The loader: a free place. */
+enum mr_status mr_model_add_no_part(struct mr_model *model, uint32_t index);
+/* model_traces.c; the exemplar's sites are the model's. One that loses is forgotten, and MR_OK. */
+enum mr_status mr_model_put_exemplar(struct mr_model *model, uint32_t entry,
+                                     uint32_t shape, uint32_t source,
+                                     const struct mr_exemplar *exemplar);
+enum mr_status mr_model_add_shape_path(struct mr_model *model, uint32_t shape,
+                                       uint32_t path,
+                                       const struct mr_shape_path_stats *stats);
 
 /* model_notes.c */
 enum mr_status mr_model_put_note(struct mr_model *model, const struct mr_dict_note *note);

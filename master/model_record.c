@@ -64,37 +64,42 @@ static bool own_histogram(struct mr_histogram *h)
     return true;
 }
 
-static struct mr_cow_head *clone_path_stat(const struct mr_cow_head *record)
+/* Of records that have one, the histogram. */
+static struct mr_histogram *histogram_of(struct mr_cow_head *record)
 {
-    struct mr_model_path_stat *copy =
-        (void *)clone_plain(record, sizeof(struct mr_model_path_stat));
+    void *at = record;
 
-    if (copy && !own_histogram(&copy->stats.histogram)) {
-        free(copy);
+    switch (record->kind) {
+    case MR_MODEL_PATH_STAT:
+        return &((struct mr_model_path_stat *)at)->stats.histogram;
+    case MR_MODEL_SHAPE_STAT:
+        return &((struct mr_model_shape_stat *)at)->stats.histogram;
+    case MR_MODEL_JOINED_STAT:
+        return &((struct mr_model_joined_stat *)at)->stats.histogram;
+    case MR_MODEL_JOINED_EDGE:
+        return &((struct mr_model_joined_edge *)at)->stats.histogram;
+    default:
         return NULL;
     }
-    return copy ? &copy->head : NULL;
 }
 
-static struct mr_cow_head *clone_shape_stat(const struct mr_cow_head *record)
-{
-    struct mr_model_shape_stat *copy =
-        (void *)clone_plain(record, sizeof(struct mr_model_shape_stat));
-
-    if (copy && !own_histogram(&copy->stats.histogram)) {
-        free(copy);
-        return NULL;
-    }
-    return copy ? &copy->head : NULL;
-}
-
-static size_t plain_size(uint32_t kind)
+static size_t size_of(uint32_t kind)
 {
     switch (kind) {
+    case MR_MODEL_PATH_STAT:
+        return sizeof(struct mr_model_path_stat);
+    case MR_MODEL_SHAPE_STAT:
+        return sizeof(struct mr_model_shape_stat);
+    case MR_MODEL_JOINED_STAT:
+        return sizeof(struct mr_model_joined_stat);
+    case MR_MODEL_JOINED_EDGE:
+        return sizeof(struct mr_model_joined_edge);
     case MR_MODEL_SITE_STAT:
         return sizeof(struct mr_model_site_stat);
     case MR_MODEL_STREAM:
         return sizeof(struct mr_model_stream);
+    case MR_MODEL_SHAPE: /* the next one of its id, in another scope or entry point */
+        return sizeof(struct mr_model_shape);
     case MR_MODEL_PATH:
         return sizeof(struct mr_model_path);
     case MR_MODEL_ENTRY:
@@ -107,6 +112,8 @@ static size_t plain_size(uint32_t kind)
         return sizeof(struct mr_model_open);
     case MR_MODEL_PATH_COUNTER:
         return sizeof(struct mr_model_path_counter);
+    case MR_MODEL_SHAPE_PATH:
+        return sizeof(struct mr_model_shape_path);
     case MR_MODEL_KIND_WINDOW:
         return sizeof(struct mr_model_window);
     case MR_MODEL_KIND_ENTRY_POINT:
@@ -118,23 +125,24 @@ static size_t plain_size(uint32_t kind)
 
 static struct mr_cow_head *clone_record(const struct mr_cow_head *record)
 {
-    if (record->kind == MR_MODEL_PATH_STAT)
-        return clone_path_stat(record);
-    if (record->kind == MR_MODEL_SHAPE_STAT)
-        return clone_shape_stat(record);
-    size_t size = plain_size(record->kind);
+    size_t size = size_of(record->kind);
+
     MR_ASSERT(size > 0);
-    return clone_plain(record, size);
+    struct mr_cow_head *copy = clone_plain(record, size);
+    struct mr_histogram *histogram = copy ? histogram_of(copy) : NULL;
+    if (histogram && !own_histogram(histogram)) {
+        free(copy);
+        return NULL;
+    }
+    return copy;
 }
 
 static void free_record(struct mr_cow_head *record)
 {
-    if (record->kind == MR_MODEL_PATH_STAT)
-        mr_histogram_fini(
-            &((struct mr_model_path_stat *)(void *)record)->stats.histogram);
-    if (record->kind == MR_MODEL_SHAPE_STAT)
-        mr_histogram_fini(
-            &((struct mr_model_shape_stat *)(void *)record)->stats.histogram);
+    struct mr_histogram *histogram = histogram_of(record);
+
+    if (histogram)
+        mr_histogram_fini(histogram);
     free(record);
 }
 

@@ -136,6 +136,10 @@ static enum mr_status prepare(struct mr_store *store, struct mr_error *error)
     if (status == MR_OK)
         status = mr_sql_prepare(store->db, "REPLACE INTO sender VALUES(?, ?, ?)",
                                 &store->insert_sender, error);
+    if (status == MR_OK)
+        status =
+            mr_sql_prepare(store->db, "INSERT OR IGNORE INTO custody VALUES(?, ?, ?, ?)",
+                           &store->insert_decision, error);
     return status;
 }
 
@@ -193,6 +197,8 @@ static enum mr_status fill(struct mr_store *store, struct mr_error *error)
     enum mr_status status = load_positions(store, error);
 
     if (status == MR_OK)
+        status = mr_store_load_register(store, error);
+    if (status == MR_OK)
         status = load_model(store->db, store->model, &saved, &last, &bytes, error);
     store->saved_generation = saved;
     store->journal_bytes = bytes;
@@ -236,6 +242,7 @@ static enum mr_status init_queue(struct mr_store *store, struct mr_error *error)
     store->done_end = &store->done;
     store->event_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
     mr_table_init(&store->senders, SENDERS_MAX);
+    mr_table_init(&store->decided, MR_STORE_DECISIONS_MAX);
     pthread_mutex_init(&store->mutex, NULL);
     pthread_condattr_init(&attributes);
     pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC);
@@ -279,6 +286,7 @@ void mr_store_close(struct mr_store *store)
     MR_ASSERT(!store->is_started);
     mr_sql_finish(&store->insert_row);
     mr_sql_finish(&store->insert_sender);
+    mr_sql_finish(&store->insert_decision);
     sqlite3_close(store->db);
     while (store->done) {
         struct mr_store_batch *next = store->done->next;
@@ -290,6 +298,8 @@ void mr_store_close(struct mr_store *store)
     mr_store_batch_free(store->taking);
     mr_store_batch_free(store->spare);
     mr_table_fini(&store->senders);
+    mr_table_fini(&store->decided);
+    free(store->decisions);
     pthread_cond_destroy(&store->wake);
     pthread_mutex_destroy(&store->mutex);
     if (store->event_fd >= 0)

@@ -40,7 +40,11 @@
 #define MR_STORE_FILE "millrace.sqlite" /* in the directory */
 #define MR_STORE_LOCK "lock"
 #define MR_STORE_PENDING_MAX (UINT64_C(64) << 20) /* bytes not committed: then wait */
-#define MR_STORE_SENDER_KEEP_DAYS 30 /* a sender's position is forgotten after */
+#define MR_STORE_SENDER_KEEP_DAYS                                                        \
+    30 /* a sender's position, and what was decided about it, is forgotten after */
+#define MR_STORE_DECISIONS_MAX (1u << 20)
+/* The sender whose positions tell how much of the register is durable. */
+#define MR_STORE_REGISTER ((struct mr_id){UINT64_MAX, UINT64_MAX})
 
 enum mr_store_sync { MR_STORE_SYNC_FULL = 0, MR_STORE_SYNC_NORMAL = 1 };
 
@@ -94,6 +98,15 @@ enum mr_status mr_store_append(struct mr_store *store, struct mr_id sender,
                                uint64_t *number);
 /* Whether an append of `size` bytes would be taken. */
 bool mr_store_has_room(struct mr_store *store, uint64_t size);
+/*
+ * The register of custody, net/custody.h: up to which frame the custodian of the sender's epoch has them. If that is not
+ * decided yet, it is now, as *position; else *position is as decided. To be told only once mr_store_is_decided(*ticket).
+ * MR_AGAIN, MR_ENOMEM as append; MR_ELIMIT: MR_STORE_DECISIONS_MAX of the last 30 days are there.
+ */
+enum mr_status mr_store_decide(struct mr_store *store, struct mr_id subject,
+                               uint64_t epoch, uint64_t *position, uint64_t *ticket);
+/* Whether it is durable; it is after mr_store_committed() told the position `ticket` of MR_STORE_REGISTER. */
+bool mr_store_is_decided(const struct mr_store *store, uint64_t ticket);
 /* Readable (poll) when positions wait for mr_store_committed(). */
 int mr_store_event_fd(const struct mr_store *store);
 /* Takes one position that became durable; false: none. */

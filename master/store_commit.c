@@ -191,12 +191,12 @@ int mr_store_event_fd(const struct mr_store *store)
     return store->event_fd;
 }
 
-/* The next durable batch; what was taken becomes the spare. */
-static struct mr_store_batch *next_done(struct mr_store *store)
+/* The first of `done`, and what was taken becomes the spare, both under one lock. */
+static struct mr_store_batch *pop_done(struct mr_store *store)
 {
-    uint64_t ignored;
     struct mr_store_batch *used = store->taking;
 
+    store->taking = NULL;
     pthread_mutex_lock(&store->mutex);
     struct mr_store_batch *batch = store->done;
     if (batch)
@@ -210,8 +210,20 @@ static struct mr_store_batch *next_done(struct mr_store *store)
     }
     pthread_mutex_unlock(&store->mutex);
     mr_store_batch_free(used);
-    if (!batch && read(store->event_fd, &ignored, sizeof(ignored)) < 0)
-        return NULL; /* nothing was signalled */
+    return batch;
+}
+
+/*
+ * The next durable batch. The signal is taken back only when there was none, and then one looks again: a batch that became
+ * durable between the two would have lost its signal, and nobody would be told until the next.
+ */
+static struct mr_store_batch *next_done(struct mr_store *store)
+{
+    struct mr_store_batch *batch = pop_done(store);
+    uint64_t ignored;
+
+    while (!batch && read(store->event_fd, &ignored, sizeof(ignored)) > 0)
+        batch = pop_done(store);
     return batch;
 }
 
@@ -228,6 +240,19 @@ bool mr_store_committed(struct mr_store *store, struct mr_store_position *positi
     return true;
 }
 
+static enum mr_status insert_row(struct mr_store *store, const struct mr_store_row *row,
+                                 struct mr_span payload, struct mr_error *error)
+{
+    if (row->type == MR_STORE_ROW_DECISION)
+        return mr_store_insert_decision(store, payload, error);
+    mr_sql_u64(&store->insert_row, row->number);
+    mr_sql_id(&store->insert_row, row->sender);
+    mr_sql_u64(&store->insert_row, row->sequence);
+    mr_sql_u64(&store->insert_row, row->type);
+    mr_sql_blob(&store->insert_row, payload);
+    return mr_sql_run(&store->insert_row, error);
+}
+
 static enum mr_status insert_rows(struct mr_store *store,
                                   const struct mr_store_batch *batch,
                                   struct mr_error *error)
@@ -239,12 +264,7 @@ static enum mr_status insert_rows(struct mr_store *store,
         memcpy(&row, head.data, sizeof(row));
         bool whole = mr_span_take(&rest, row.size, &payload);
         MR_ASSERT(whole);
-        mr_sql_u64(&store->insert_row, row.number);
-        mr_sql_id(&store->insert_row, row.sender);
-        mr_sql_u64(&store->insert_row, row.sequence);
-        mr_sql_u64(&store->insert_row, row.type);
-        mr_sql_blob(&store->insert_row, payload);
-        enum mr_status status = mr_sql_run(&store->insert_row, error);
+        enum mr_status status = insert_row(store, &row, payload, error);
         if (status != MR_OK)
             return status;
     }

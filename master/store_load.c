@@ -7,9 +7,11 @@
  */
 #include "base/compiler.h"
 #include "master/store_private.h"
+#include "net/varint.h"
 
 #include <inttypes.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 struct load {
@@ -369,6 +371,130 @@ static enum mr_status load_path_counter(struct load *load)
                         index, got);
 }
 
+static enum mr_status load_joined(struct load *load)
+{
+    uint32_t index = mr_sql_get_index(&load->sql), count, got;
+    struct mr_span bytes = mr_sql_get_blob(&load->sql);
+    struct mr_joined_node nodes[MR_JOINED_NODES_MAX];
+    struct mr_id id;
+
+    if (!mr_joined_get(&bytes, &id, nodes, &count))
+        return MR_EFORMAT;
+    enum mr_status status = mr_model_add_joined(load->model, id, nodes, count, &got);
+    return expect_index(status, index, got);
+}
+
+static enum mr_status load_joined_total(struct load *load)
+{
+    struct mr_sql *sql = &load->sql;
+    struct mr_joined_stats stats = {.histogram = MR_HISTOGRAM_EMPTY};
+    uint32_t joined = mr_sql_get_index(sql);
+
+    stats.ok = mr_sql_get_u64(sql);
+    stats.failed = mr_sql_get_u64(sql);
+    stats.incomplete = mr_sql_get_u64(sql);
+    stats.first_ns = mr_sql_get_u64(sql);
+    stats.last_ns = mr_sql_get_u64(sql);
+    get_times(sql, &stats.time);
+    stats.slowest = mr_sql_get_id(sql);
+    enum mr_status status = get_histogram(sql, &stats.histogram);
+    if (joined >= count_of(load, MR_MODEL_JOINED))
+        status = MR_EFORMAT;
+    if (status == MR_OK)
+        status = mr_model_add_joined_stats(load->model, joined, &stats);
+    mr_histogram_fini(&stats.histogram);
+    return status;
+}
+
+static enum mr_status load_joined_edge(struct load *load)
+{
+    struct mr_sql *sql = &load->sql;
+    struct mr_edge_stats stats = {.histogram = MR_HISTOGRAM_EMPTY};
+    uint32_t index = mr_sql_get_index(sql), count = count_of(load, MR_MODEL_JOINED_EDGE);
+    uint32_t joined = mr_sql_get_index(sql), place = mr_sql_get_index(sql);
+
+    stats.count = mr_sql_get_u64(sql);
+    stats.clamped = mr_sql_get_u64(sql);
+    get_times(sql, &stats.time);
+    enum mr_status status = get_histogram(sql, &stats.histogram);
+    if (joined >= count_of(load, MR_MODEL_JOINED) || index != count)
+        status = MR_EFORMAT;
+    if (status == MR_OK)
+        status = mr_model_add_edge_stats(load->model, joined, place, &stats);
+    mr_histogram_fini(&stats.histogram);
+    return status;
+}
+
+static enum mr_status load_part(struct load *load)
+{
+    uint32_t index = mr_sql_get_index(&load->sql);
+    struct mr_span bytes = mr_sql_get_blob(&load->sql);
+    struct mr_part_edge edges[MR_PART_EDGES_MAX];
+    struct mr_part part;
+
+    if (index != count_of(load, MR_MODEL_PART))
+        return MR_EFORMAT;
+    if (bytes.size == 0)
+        return mr_model_add_no_part(load->model, index);
+    return mr_part_get(&bytes, &part, edges)
+               ? mr_model_add_part(load->model, &part, index)
+               : MR_EFORMAT;
+}
+
+/* Its record may get another index: a master with fewer places keeps the best, and nothing names them by index. */
+static enum mr_status load_exemplar(struct load *load)
+{
+    struct mr_sql *sql = &load->sql;
+
+    (void)mr_sql_get_index(sql);
+    uint32_t entry = mr_sql_get_index(sql), shape = mr_sql_get_index(sql);
+    struct mr_exemplar exemplar = {.why = mr_sql_get_index(sql)};
+    uint32_t status = mr_sql_get_index(sql), source = mr_sql_get_index(sql);
+
+    exemplar.stream = mr_sql_get_index(sql);
+    exemplar.before = mr_sql_get_u64(sql);
+    exemplar.start_ns = mr_sql_get_u64(sql);
+    (void)mr_sql_get_u64(sql); /* the root's time is in the tree */
+    exemplar.calls = mr_sql_get_u64(sql);
+    struct mr_span tree = mr_sql_get_blob(sql);
+    if (entry >= count_of(load, MR_MODEL_ENTRY) ||
+        source >= count_of(load, MR_MODEL_SOURCE) ||
+        (shape != MR_MODEL_NONE && shape >= count_of(load, MR_MODEL_SHAPE)) ||
+        (exemplar.why != MR_EXEMPLAR_FIRST && exemplar.why != MR_EXEMPLAR_SLOWEST) ||
+        status >= MR_EXEMPLAR_STATUS_COUNT ||
+        !mr_varint_get_u32(&tree, &exemplar.call_count) || exemplar.call_count == 0 ||
+        exemplar.call_count > MR_EXEMPLAR_CALLS_MAX)
+        return MR_EFORMAT;
+    exemplar.status = (enum mr_exemplar_status)status;
+    exemplar.source = mr_model_source(load->model->working, source)->id;
+    struct mr_exemplar_call *calls = calloc(exemplar.call_count, sizeof(*calls));
+    if (!calls)
+        return MR_ENOMEM;
+    exemplar.items = calls;
+    enum mr_status result = MR_EFORMAT;
+    if (mr_exemplar_get_calls(&tree, count_of(load, MR_MODEL_SITE), exemplar.calls, calls,
+                              exemplar.call_count))
+        result = mr_model_put_exemplar(load->model, entry, shape, source, &exemplar);
+    free(calls);
+    return result;
+}
+
+static enum mr_status load_shape_path(struct load *load)
+{
+    struct mr_sql *sql = &load->sql;
+    uint32_t index = mr_sql_get_index(sql), got = count_of(load, MR_MODEL_SHAPE_PATH);
+    uint32_t shape = mr_sql_get_index(sql), path = mr_sql_get_index(sql);
+    struct mr_shape_path_stats stats = {.ok = mr_sql_get_u64(sql)};
+
+    stats.failed = mr_sql_get_u64(sql);
+    get_times(sql, &stats.self);
+    get_times(sql, &stats.total);
+    if (shape >= count_of(load, MR_MODEL_SHAPE) || path >= count_of(load, MR_MODEL_PATH))
+        return MR_EFORMAT;
+    return expect_index(mr_model_add_shape_path(load->model, shape, path, &stats), index,
+                        got);
+}
+
 static const struct {
     const char *name;
     enum mr_status (*row)(struct load *load);
@@ -391,6 +517,12 @@ static const struct {
     {"counter_note", load_counter_note, NULL, true},
     {"path_counter", load_path_counter, NULL, true},
     {"note", load_note, NULL, true},
+    {"joined", load_joined, NULL, true},
+    {"joined_total", load_joined_total, "joined", true},
+    {"joined_edge", load_joined_edge, NULL, true},
+    {"part", load_part, NULL, true},
+    {"exemplar", load_exemplar, NULL, true},
+    {"shape_path", load_shape_path, NULL, true},
 };
 
 static const struct {

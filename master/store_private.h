@@ -2,14 +2,6 @@
 /*
  * Shared by the store_*.c files alone: the database with its statements, and the queue
  * between ingest and commit thread.
- *
- * Use:
- *     struct mr_sql sql;
- *     status = mr_sql_prepare(db, "INSERT INTO t VALUES(?, ?)", &sql, error);
- *     mr_sql_u64(&sql, 7);
- *     mr_sql_text(&sql, "x");
- *     status = mr_sql_run(&sql, error);
- *     mr_sql_finish(&sql);
  */
 #ifndef MR_MASTER_STORE_PRIVATE_H
 #define MR_MASTER_STORE_PRIVATE_H
@@ -18,37 +10,10 @@
 #include "base/table.h"
 #include "master/model_private.h"
 #include "master/store.h"
+#include "pipeline/sql.h"
 
 #include <pthread.h>
-#include <sqlite3.h>
 #include <stdatomic.h>
-
-/* One prepared statement; binds its parameters, or reads its columns, left to right. */
-struct mr_sql {
-    sqlite3 *db;
-    sqlite3_stmt *statement;
-    int at;
-};
-
-enum mr_status mr_sql_prepare(sqlite3 *db, const char *text, struct mr_sql *sql,
-                              struct mr_error *error);
-void mr_sql_finish(struct mr_sql *sql);
-void mr_sql_u64(struct mr_sql *sql, uint64_t value);    /* stored as two's complement */
-void mr_sql_index(struct mr_sql *sql, uint32_t index);  /* MR_MODEL_NONE: NULL */
-void mr_sql_text(struct mr_sql *sql, const char *text); /* borrowed until run */
-void mr_sql_blob(struct mr_sql *sql, struct mr_span span); /* borrowed until run */
-void mr_sql_id(struct mr_sql *sql, struct mr_id id);
-/* A statement without rows; ready for the next values. MR_EIO. */
-enum mr_status mr_sql_run(struct mr_sql *sql, struct mr_error *error);
-/* The next row: MR_OK, MR_END, MR_EIO. */
-enum mr_status mr_sql_row(struct mr_sql *sql, struct mr_error *error);
-uint64_t mr_sql_get_u64(struct mr_sql *sql);
-uint32_t mr_sql_get_index(struct mr_sql *sql);      /* NULL or too large: MR_MODEL_NONE */
-const char *mr_sql_get_text(struct mr_sql *sql);    /* "" for NULL; until the next row */
-struct mr_span mr_sql_get_blob(struct mr_sql *sql); /* until the next row */
-struct mr_id mr_sql_get_id(struct mr_sql *sql);     /* zero where it is no id */
-/* One or more statements without parameters or rows. */
-enum mr_status mr_sql_exec(sqlite3 *db, const char *text, struct mr_error *error);
 
 extern const char mr_store_schema[]; /* store_schema.c: CREATE TABLE ... */
 extern const char mr_store_additions[];
@@ -58,6 +23,13 @@ struct mr_store_row { /* in a batch's buffer, followed by `size` bytes */
     struct mr_id sender;
     uint32_t size;
     uint8_t type;
+};
+
+#define MR_STORE_ROW_DECISION 0u /* a type that no frame has */
+
+struct mr_store_decision {
+    uint64_t position;
+    uint64_t ticket; /* the sequence of MR_STORE_REGISTER with which it is durable */
 };
 
 struct mr_store_batch {
@@ -83,6 +55,10 @@ struct mr_store {
     uint64_t *sequences;     /* committed */
     uint32_t sequence_capacity;
     struct mr_store_batch *taking; /* positions being handed out */
+    struct mr_table decided;       /* sender and epoch -> index in decisions */
+    struct mr_store_decision *decisions;
+    uint32_t decision_capacity;
+    uint64_t ticket; /* the last that was given */
     /* under mutex */
     pthread_mutex_t mutex;
     pthread_cond_t wake;
@@ -90,7 +66,7 @@ struct mr_store {
     bool is_stopping;
     struct mr_store_stats stats;
     /* commit thread */
-    struct mr_sql insert_row, insert_sender;
+    struct mr_sql insert_row, insert_sender, insert_decision;
     uint64_t saved_generation, journal_bytes, checkpoint_ns;
     enum mr_status last_status;
 };
@@ -99,6 +75,11 @@ struct mr_store {
 void mr_store_batch_free(struct mr_store_batch *batch);
 enum mr_status mr_store_set_position(struct mr_store *store, struct mr_id sender,
                                      uint64_t sequence);
+
+/* store_register.c */
+enum mr_status mr_store_insert_decision(struct mr_store *store, struct mr_span row,
+                                        struct mr_error *error);
+enum mr_status mr_store_load_register(struct mr_store *store, struct mr_error *error);
 
 /*
  * store_save.c: within a transaction of the caller, writes what changed in `root` after

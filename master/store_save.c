@@ -319,6 +319,111 @@ static enum mr_status save_path_counter(void *context, uint32_t index, const voi
     return run(save);
 }
 
+static enum mr_status save_joined(void *context, uint32_t index, const void *record)
+{
+    struct save *save = context;
+    const struct mr_model_joined *joined = record;
+    uint8_t *at;
+
+    mr_buffer_clear(&save->bytes);
+    enum mr_status status = mr_buffer_reserve(&save->bytes, MR_JOINED_SIZE_MAX, &at);
+    if (status != MR_OK)
+        return status;
+    mr_buffer_commit(
+        &save->bytes,
+        (size_t)(mr_joined_put(joined->id, joined->nodes, joined->node_count, at) - at));
+    mr_sql_u64(&save->sql, index);
+    mr_sql_blob(&save->sql, mr_buffer_span(&save->bytes));
+    return run(save);
+}
+
+static enum mr_status save_joined_total(void *context, uint32_t index, const void *record)
+{
+    struct save *save = context;
+    const struct mr_joined_stats *stats =
+        &((const struct mr_model_joined_stat *)record)->stats;
+
+    mr_sql_u64(&save->sql, index);
+    mr_sql_u64(&save->sql, stats->ok);
+    mr_sql_u64(&save->sql, stats->failed);
+    mr_sql_u64(&save->sql, stats->incomplete);
+    mr_sql_u64(&save->sql, stats->first_ns);
+    mr_sql_u64(&save->sql, stats->last_ns);
+    put_times(&save->sql, &stats->time);
+    mr_sql_id(&save->sql, stats->slowest);
+    enum mr_status status = put_histogram(save, &stats->histogram);
+    return status == MR_OK ? run(save) : status;
+}
+
+static enum mr_status save_joined_edge(void *context, uint32_t index, const void *record)
+{
+    struct save *save = context;
+    const struct mr_model_joined_edge *edge = record;
+
+    mr_sql_u64(&save->sql, index);
+    mr_sql_u64(&save->sql, edge->joined);
+    mr_sql_u64(&save->sql, edge->place);
+    mr_sql_u64(&save->sql, edge->stats.count);
+    mr_sql_u64(&save->sql, edge->stats.clamped);
+    put_times(&save->sql, &edge->stats.time);
+    enum mr_status status = put_histogram(save, &edge->stats.histogram);
+    return status == MR_OK ? run(save) : status;
+}
+
+static enum mr_status save_part(void *context, uint32_t index, const void *record)
+{
+    struct save *save = context;
+    const struct mr_model_part *part = record;
+
+    mr_sql_u64(&save->sql, index);
+    mr_sql_blob(&save->sql, mr_span_of(part->bytes, part->size));
+    return run(save);
+}
+
+static enum mr_status save_exemplar(void *context, uint32_t index, const void *record)
+{
+    struct save *save = context;
+    const struct mr_model_exemplar *row = record;
+    uint8_t *bytes;
+    enum mr_status status;
+
+    mr_buffer_clear(&save->bytes);
+    status = mr_buffer_reserve(&save->bytes,
+                               MR_EXEMPLAR_BYTES_MAX(row->exemplar.call_count), &bytes);
+    if (status != MR_OK)
+        return status;
+    mr_sql_u64(&save->sql, index);
+    mr_sql_u64(&save->sql, row->entry);
+    mr_sql_index(&save->sql, row->shape);
+    mr_sql_u64(&save->sql, row->exemplar.why);
+    mr_sql_u64(&save->sql, row->exemplar.status);
+    mr_sql_u64(&save->sql, row->source);
+    mr_sql_u64(&save->sql, row->exemplar.stream);
+    mr_sql_u64(&save->sql, row->exemplar.before);
+    mr_sql_u64(&save->sql, row->exemplar.start_ns);
+    mr_sql_u64(&save->sql, mr_exemplar_ns(&row->exemplar));
+    mr_sql_u64(&save->sql, row->exemplar.calls);
+    mr_sql_blob(&save->sql,
+                mr_span_of(bytes, (size_t)(mr_exemplar_put_calls(&row->exemplar, bytes) -
+                                           bytes)));
+    return run(save);
+}
+
+static enum mr_status save_shape_path(void *context, uint32_t index, const void *record)
+{
+    struct save *save = context;
+    const struct mr_model_shape_path *row = record;
+
+    mr_sql_u64(&save->sql, index);
+    mr_sql_u64(&save->sql, row->shape);
+    mr_sql_u64(&save->sql, row->path);
+    mr_sql_u64(&save->sql, row->stats.ok);
+    mr_sql_u64(&save->sql, row->stats.failed);
+    put_times(&save->sql, &row->stats.self);
+    put_times(&save->sql, &row->stats.total);
+    return run(save);
+}
+
 static enum mr_status save_window(void *context, uint32_t index, const void *record)
 {
     struct save *save = context;
@@ -331,6 +436,7 @@ static enum mr_status save_window(void *context, uint32_t index, const void *rec
 
 #define VALUES_6 "(?, ?, ?, ?, ?, ?)"
 #define VALUES_11 "(?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
+#define VALUES_12 "(?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
 #define VALUES_14 "(?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
 #define VALUES_15 "(?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
 
@@ -358,9 +464,15 @@ static const struct {
     {MR_MODEL_PATH_COUNTER, "REPLACE INTO path_counter VALUES" VALUES_11,
      save_path_counter},
     {MR_MODEL_NOTE, "REPLACE INTO note VALUES(?, ?, ?, ?, ?, ?)", save_note},
+    {MR_MODEL_JOINED, "REPLACE INTO joined VALUES(?, ?)", save_joined},
+    {MR_MODEL_JOINED_STAT, "REPLACE INTO joined_total VALUES" VALUES_11,
+     save_joined_total},
+    {MR_MODEL_JOINED_EDGE, "REPLACE INTO joined_edge VALUES(?, ?, ?, ?, ?, ?, ?, ?, ?)",
+     save_joined_edge},
+    {MR_MODEL_PART, "REPLACE INTO part VALUES(?, ?)", save_part},
+    {MR_MODEL_EXEMPLAR, "REPLACE INTO exemplar VALUES" VALUES_12, save_exemplar},
+    {MR_MODEL_SHAPE_PATH, "REPLACE INTO shape_path VALUES" VALUES_11, save_shape_path},
 };
-
-#define VALUES_12 "(?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
 
 static const struct {
     enum mr_model_series series;

@@ -62,6 +62,9 @@ const char mr_store_schema[] =
 
 /* Tables that came later: they are made where they are missing, and a reader goes without. */
 const char mr_store_additions[] =
+    "CREATE TABLE IF NOT EXISTS custody(subject BLOB NOT NULL, epoch INTEGER NOT NULL,"
+    " position INTEGER NOT NULL, decided_ns INTEGER NOT NULL,"
+    " PRIMARY KEY(subject, epoch)) WITHOUT ROWID;"
     "CREATE TABLE IF NOT EXISTS span_counter(idx INTEGER PRIMARY KEY, id BLOB NOT NULL,"
     " known INTEGER, name TEXT, unit TEXT);"
     "CREATE TABLE IF NOT EXISTS counter_note(idx INTEGER PRIMARY KEY,"
@@ -72,6 +75,39 @@ const char mr_store_additions[] =
         "total") ");"
                  "CREATE TABLE IF NOT EXISTS note(idx INTEGER PRIMARY KEY, about BLOB "
                  "NOT NULL,"
-                 " site BLOB NOT NULL, key TEXT, value TEXT, version INTEGER);";
+                 " site BLOB NOT NULL, key TEXT, value TEXT, version INTEGER);"
+                 /* joined: nodes as in a delta; part: what waits to be joined, empty where none is. */
+                 "CREATE TABLE IF NOT EXISTS joined(idx INTEGER PRIMARY KEY, nodes BLOB "
+                 "NOT NULL);"
+                 "CREATE TABLE IF NOT EXISTS joined_total(joined INTEGER PRIMARY KEY, ok "
+                 "INTEGER,"
+                 " failed INTEGER, incomplete INTEGER, first_ns INTEGER, last_ns INTEGER,"
+                 " " TIMES(
+                     "time") ", slowest BLOB, histogram BLOB);"
+                             "CREATE TABLE IF NOT EXISTS joined_edge(idx INTEGER PRIMARY "
+                             "KEY,"
+                             " joined INTEGER NOT NULL, place INTEGER NOT NULL, count "
+                             "INTEGER, clamped INTEGER,"
+                             " " TIMES(
+                                 "time") ", histogram BLOB);"
+                                         "CREATE TABLE IF NOT EXISTS part(idx INTEGER "
+                                         "PRIMARY KEY, bytes BLOB NOT NULL);"
+                                         /* One per reason; calls: the bytes of docs/FORMAT.md, sites by idx. */
+                                         "CREATE TABLE IF NOT EXISTS exemplar(idx "
+                                         "INTEGER PRIMARY KEY,"
+                                         " entry INTEGER NOT NULL, shape INTEGER, why "
+                                         "INTEGER NOT NULL,"
+                                         " status INTEGER NOT NULL, source INTEGER NOT "
+                                         "NULL,"
+                                         " stream INTEGER NOT NULL, before INTEGER NOT "
+                                         "NULL, start_ns INTEGER,"
+                                         " total_ns INTEGER, calls INTEGER, tree BLOB "
+                                         "NOT NULL);"
+                                         "CREATE TABLE IF NOT EXISTS shape_path(idx "
+                                         "INTEGER PRIMARY KEY,"
+                                         " shape INTEGER NOT NULL, path INTEGER NOT "
+                                         "NULL, ok INTEGER,"
+                                         " failed INTEGER, " TIMES("self") ", " TIMES(
+                                             "total") ");";
 
 _Static_assert(MR_STORE_SCHEMA_VERSION == 1, "the last line of the schema tells it");

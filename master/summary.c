@@ -22,6 +22,7 @@ struct make {
     struct mr_summary_ledger *ledgers; /* by source index */
     uint64_t *open, *oldest;           /* by entry index */
     uint8_t *is_outer;                 /* by site index */
+    struct mr_site_pruned *pruned;     /* by site, while functions are made; or NULL */
 };
 
 const char *mr_loss_reason_name(uint32_t reason)
@@ -78,7 +79,7 @@ static void make_function(struct make *make, uint32_t index)
     struct mr_summary_function *function = &summary->functions[summary->function_count];
 
     summary->sites++;
-    if (!has_calls(stat))
+    if (!has_calls(stat) && !mr_site_pruned_of(make->pruned, index))
         return;
     *function = (struct mr_summary_function){
         .line = index, /* until sorted and named */
@@ -95,6 +96,10 @@ static void make_function(struct make *make, uint32_t index)
         .total_min_ns = stat->total.min,
         .total_max_ns = stat->total.max,
     };
+    if (make->pruned)
+        function->pruned = make->pruned[index];
+    summary->pruned_functions += function->pruned.was_pruned;
+    summary->pruned_calls += function->pruned.calls;
     summary->function_count++;
 }
 
@@ -130,10 +135,11 @@ static enum mr_status make_functions(struct make *make)
     uint32_t count = mr_model_count(make->root, MR_MODEL_SITE);
 
     summary->functions = calloc(count + 1, sizeof(*summary->functions));
-    if (!summary->functions)
+    if (!summary->functions || mr_site_pruned_new(make->root, &make->pruned) != MR_OK)
         return MR_ENOMEM;
     for (uint32_t i = 0; i < count; i++)
         make_function(make, i);
+    free(make->pruned);
     qsort(summary->functions, summary->function_count, sizeof(*summary->functions),
           by_self);
     enum mr_status status =
@@ -427,6 +433,8 @@ static void make_totals(struct make *make)
            sizeof(summary->coverage.time_ns));
     for (uint32_t i = 0; i < MR_MODEL_TABLE_COUNT; i++)
         summary->refused += root->refused[i];
+    if (make->limits->has_shares)
+        mr_summary_make_shares(root, &summary->shares);
 }
 
 static enum mr_status make_all(struct make *make)
@@ -442,6 +450,11 @@ static enum mr_status make_all(struct make *make)
         status = make_ledger(make);
     if (status == MR_OK)
         status = make_sources(make);
+    if (status == MR_OK)
+        status = mr_summary_make_traces(make->root, make->limits->traces, make->arena,
+                                        make->summary);
+    if (status == MR_OK)
+        status = mr_summary_make_kept(make->root, make->arena, make->summary);
     free(make->open);
     free(make->oldest);
     free(make->is_outer);
@@ -497,5 +510,6 @@ void mr_summary_free(struct mr_summary *summary)
     free(summary->counters);
     free(summary->absences);
     free(summary->counts);
+    free(summary->joined);
     free(summary);
 }

@@ -26,18 +26,21 @@
 #include "base/id.h"
 #include "base/status.h"
 #include "master/model.h"
+#include "master/pruned.h"
 
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
 struct mr_summary_limits {
-    size_t functions, entries, sources; /* rows at most; SIZE_MAX: all */
+    size_t functions, entries, sources, traces; /* rows at most; SIZE_MAX: all */
     uint64_t
         cheap_ns; /* count calls with bodies shorter than this; 0: none, no path is walked */
+    bool has_shares; /* walks all shapes and paths */
 };
 #define MR_SUMMARY_LIMITS_DEFAULT                                                        \
-    ((struct mr_summary_limits){.functions = 1000, .entries = 1000, .sources = 1000})
+    ((struct mr_summary_limits){                                                         \
+        .functions = 1000, .entries = 1000, .sources = 1000, .traces = 1000})
 
 /* ns. The true value lies in [low, high]; `value` is between them. */
 struct mr_summary_quantile {
@@ -56,6 +59,12 @@ struct mr_summary_function { /* largest self time first */
     bool is_outer; /* an outer frame somewhere */
     uint64_t self_ns, self_min_ns, self_max_ns;
     uint64_t total_ns, total_min_ns, total_max_ns;
+    /*
+     * MILLRACE_PRUNE, over all sources: calls that were counted and not recorded, since a
+     * moment; sources in which it is so now, or was at their end (since_ns: the first of these), where its median
+     * took less than below_ns. is_above: time of such calls is in its own.
+     */
+    struct mr_site_pruned pruned;
     uint64_t cheap_calls; /* with bodies below the limits' cheap_ns, see there */
     struct mr_counter_stats *counts; /* by the summary's counters; NULL: there are none */
 };
@@ -74,9 +83,52 @@ struct mr_summary_entry { /* largest time first */
     uint32_t paths, shapes;
 };
 
+/* A part of a joined shape, and the edge that leads to it. */
+struct mr_summary_part {
+    uint32_t depth;
+    uint8_t kind, flags;     /* enum mr_edge_kind, enum mr_joined_flag */
+    const char *name, *app;  /* "" where no call is known */
+    uint64_t count, clamped; /* of the edge; count 0: never seen, no times */
+    struct mr_summary_quantile p50, p99;
+    uint64_t max_ns;
+};
+
+struct mr_summary_trace {     /* most traces first */
+    struct mr_id id, slowest; /* of the joined shape; trace id, zero: not known */
+    uint64_t ok, failed, incomplete;
+    bool is_timed; /* ok + failed > 0 */
+    struct mr_summary_quantile p50, p99;
+    uint64_t max_ns;
+    struct mr_summary_part *parts; /* in preorder, the root first */
+    size_t part_count;
+};
+
 struct mr_summary_coverage {
     uint64_t traces[MR_COVERAGE_COUNT], calls[MR_COVERAGE_COUNT],
         time_ns[MR_COVERAGE_COUNT];
+};
+
+/* Where traces, their calls and their time are. */
+enum mr_share {
+    MR_SHARE_RECURRING, /* in shapes of more than one trace */
+    MR_SHARE_ONCE,      /* in shapes of one */
+    MR_SHARE_NOT_KEPT,  /* in shapes past a limit of the model */
+    MR_SHARE_PATHS,     /* in the paths alone: past a limit of the lane */
+    MR_SHARE_INCOMPLETE,
+    MR_SHARE_COUNT
+};
+struct mr_summary_share {
+    uint64_t traces, calls, time_ns;
+};
+struct mr_summary_shares {
+    struct mr_summary_share of[MR_SHARE_COUNT], all;
+    uint64_t path_ns; /* self time of paths below entry points: attributable to a path */
+};
+
+struct mr_summary_parts { /* the account of parts */
+    uint64_t of[MR_PARTS_COUNT];
+    uint64_t waiting, incomplete; /* incomplete: all that were ended */
+    bool is_balanced;             /* what came is somewhere */
 };
 
 struct mr_summary_ledger {
@@ -112,6 +164,22 @@ struct mr_summary_counter {
     bool is_counted;         /* somewhere */
 };
 
+#define MR_SUMMARY_INNER_MAX 3u
+/* The slowest trace that is kept with its calls. */
+struct mr_summary_kept {
+    uint32_t
+        shapes; /* that have a slowest trace; 0: none is kept, and the rest is empty */
+    struct mr_id id;
+    const char *name; /* of its root */
+    enum mr_exemplar_status status;
+    uint64_t ns, start_ns, calls, elided_calls, elided_ns;
+    uint32_t inner_count;
+    struct {
+        const char *name;
+        uint64_t self_ns;
+    } inner[MR_SUMMARY_INNER_MAX]; /* the calls that took longest themselves */
+};
+
 struct mr_summary_absence { /* a counter that does not count somewhere */
     uint32_t counter;
     const char *app, *version, *host, *reason;
@@ -127,11 +195,19 @@ struct mr_summary {
     size_t source_count, source_total;
     struct mr_summary_counter *counters;
     struct mr_summary_absence *absences;
+    struct mr_summary_trace *joined; /* over several threads and processes */
+    size_t trace_count, trace_total;
+    uint64_t joined_ok, joined_failed, joined_incomplete; /* over all of them */
+    struct mr_summary_parts parts;
     struct mr_counter_stats *counts; /* private: those of the functions */
     size_t counter_count, absence_count;
+    struct mr_summary_kept kept;
     struct mr_summary_coverage coverage;
+    struct mr_summary_shares shares; /* all zero unless asked for */
     struct mr_summary_ledger ledger;
     uint64_t calls, incomplete_calls, self_ns; /* over all functions */
+    uint64_t pruned_functions; /* of which calls were counted and not recorded */
+    uint64_t pruned_calls;
     uint64_t
         tick_ns; /* the longest of clocks hybrid: a single time is off by up to this; 0 */
     uint64_t times_clamped;
@@ -165,6 +241,15 @@ void mr_summary_clamp(struct mr_summary_quantile *quantile, const struct mr_time
 const char *mr_loss_reason_name(uint32_t reason);
 /* "whole", "folded", "paths", "incomplete". */
 const char *mr_coverage_name(enum mr_coverage coverage);
+/* "recurring", "once", "not-kept", "paths", "incomplete". */
+const char *mr_share_name(enum mr_share share);
+/* "came", "joined"; of those that were ended, why: "parts" (--max-parts), "time-out", "circle". */
+const char *mr_parts_name(enum mr_parts parts);
+/* Of a root that the caller holds. */
+void mr_summary_make_shares(const struct mr_model_root *root,
+                            struct mr_summary_shares *shares);
+void mr_summary_make_parts(const struct mr_model_root *root,
+                           struct mr_summary_parts *parts);
 /* "live", "finished", "died". */
 const char *mr_source_state_name(enum mr_source_state state);
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What summary.c, summary_counters.c and summary_cheap.c share.
+ * What summary.c, summary_counters.c, summary_cheap.c, summary_kept.c and summary_traces.c share.
  *
  * Use: while the functions' `line` is still the index of their site,
  *     status = mr_summary_make_counters(root, arena, summary);
@@ -19,5 +19,13 @@ enum mr_status mr_summary_make_counters(const struct mr_model_root *root,
 /* MR_ENOMEM. Walks all paths, unless cheap_ns is 0. */
 enum mr_status mr_summary_make_cheap(const struct mr_model_root *root, uint64_t cheap_ns,
                                      struct mr_summary *summary);
+
+/* MR_ENOMEM. */
+enum mr_status mr_summary_make_traces(const struct mr_model_root *root, size_t limit,
+                                      struct mr_arena *arena, struct mr_summary *summary);
+
+/* MR_ENOMEM. */
+enum mr_status mr_summary_make_kept(const struct mr_model_root *root,
+                                    struct mr_arena *arena, struct mr_summary *summary);
 
 #endif

@@ -27,8 +27,11 @@ interface Func {
     site: string; name: string; module: string | null; file: string | null; line: Num;
     calls: number; failed: number; incomplete: number; outer: boolean;
     self_ns: Num; total_ns: Num; self_max_ns: Num;
+    pruned: Pruned | null; self_includes_pruned: boolean;
     counters?: { [name: string]: Counted };
 }
+/* Calls that were counted and not recorded; since_ns is null where all are recorded again. */
+interface Pruned { sources: number; since_ns: Num; below_ns: Num; calls_not_recorded: Num; }
 /* What a function's calls gained of a counter; null where none was counted. */
 interface Counted { calls: number; backward: number; self: Num; total: Num; }
 interface Absence { app: string | null; version: string | null; host: string | null; reason: string; }
@@ -40,13 +43,28 @@ interface Balance {
 }
 interface Source {
     id: string; host: string | null; app: string | null; version: string | null; exe: string | null;
-    pid: Num; state: string | null; policy: string | null; clock: Clock | null; ledger: Balance;
+    pid: Num; state: string | null; policy: string | null; clock: Clock | null; ledger: Balance; link: Link | null;
 }
+interface Link { encoding: string; reason: string | null; }
 interface Clock { kind: string; tick_ns?: number; clock_warning?: string; times_clamped?: number; clock_drift_ns?: number; }
-interface Ledger { total: number; ledger: Balance; sources: Source[]; tick_ns: Num; }
+interface Parts { came: number; joined: number; waiting: number; incomplete: number; incomplete_by_reason: { [reason: string]: number }; }
+interface Ledger { total: number; ledger: Balance; parts: Parts; sources: Source[]; tick_ns: Num; }
+
+/* A trace over several threads and processes; `edge` is the way into the part: null where it was never seen. */
+interface Edge { count: number; clamped: number; max_ns: Num; time: { p50: Quantile; p99: Quantile }; }
+interface Part {
+    kind: string; missing: boolean; call_tree: boolean; run: boolean; large: boolean; edge: Edge | null;
+    site: { name: string } | null; app: string | null; host: string | null; children: Part[];
+}
+interface Joined {
+    id: string; traces: number; failed: number; incomplete: number; max_ns: Num; nodes: number;
+    time: { p50: Quantile; p99: Quantile } | null; slowest: string | null; tree: Part;
+}
+interface JoinedTraces { total: number; parts_waiting: number; traces: Joined[]; }
 
 const POLL_MS = 1000;
 const ROWS = 500;
+const JOINED_ROWS = 100;
 const SPARK_POINTS = 120;
 const DASH = "\u2013";
 
@@ -374,6 +392,82 @@ const openColumns: Column<Open>[] = [
          row.stack.map(site => site.name).join(" \u203a "), "name")},
 ];
 
+/* A joined trace: its parts below each other, each with how long it was waited for. */
+
+function partName(part: Part): string {
+    if (part.missing)
+        return "not seen";
+    return (part.site ? part.site.name : "no call") + (part.call_tree ? "" : ", outside of call trees") +
+        (part.run ? " \u00d7 n" : "") + (part.large ? " \u2026" : "");
+}
+
+/* The first of a trace without a root is the one that was sent for. */
+function rootOf(row: Joined): Part {
+    return row.tree.missing && row.tree.children.length ? row.tree.children[0] : row.tree;
+}
+
+interface Line { depth: number; part: Part; }
+
+function linesOf(part: Part, depth: number, lines: Line[]): Line[] {
+    for (const child of part.children) {
+        lines.push({depth, part: child});
+        linesOf(child, depth + 1, lines);
+    }
+    return lines;
+}
+
+function waitText(part: Part): string {
+    const edge = part.edge;
+    if (!edge)
+        return "";
+    return "p50 " + timeOf(edge.time.p50.value_ns) + ", p99 " + timeOf(edge.time.p99.value_ns) + ", max " +
+        timeOf(edge.max_ns) + (edge.clamped ? ", " + count(edge.clamped) + " clamped" : "");
+}
+
+function showParts(cell: HTMLTableCellElement, row: Joined): void {
+    const lines = linesOf(row.tree, 0, []);
+    let list = cell.firstElementChild;
+    if (!list) {
+        list = make("ul", "parts");
+        cell.append(list);
+    }
+    while (list.children.length < lines.length) {
+        const item = make("li");
+        item.append(make("em"), make("code"), make("span"));
+        list.append(item);
+    }
+    lines.forEach(({depth, part}, index) => {
+        const item = (list as Element).children[index] as HTMLElement;
+        const where = [part.app, part.host].filter(Boolean).join(" \u00b7 ");
+        item.style.paddingLeft = 18 * depth + "px";
+        item.className = part.missing ? "missing" : "";
+        setText(item.children[0], part.kind);
+        setText(item.children[1], partName(part));
+        setText(item.children[2], [where, waitText(part)].filter(Boolean).join(" \u2014 "));
+    });
+}
+
+const joinedColumns: Column<Joined>[] = [
+    {title: "trace", hint: "where it begins", name: true, sort: row => partName(rootOf(row)),
+     fill: (cell, row) => title(cell, row.tree.missing ? "root not seen" : partName(row.tree),
+         [row.tree.app, row.tree.host].filter(Boolean).join(" \u00b7 "),
+         row.slowest ? "slowest: trace id " + row.slowest : "")},
+    {title: "traces", hint: "traces of this structure", sort: row => row.traces,
+     fill: (cell, row) => amount(cell, row.traces)},
+    {title: "p50", hint: "half of them took less, end to end", sort: row => row.time ? row.time.p50.value_ns : -1,
+     fill: (cell, row) => duration(cell, row.time && row.time.p50.value_ns)},
+    {title: "p99", hint: "99 of 100 took less, end to end", sort: row => row.time ? row.time.p99.value_ns : -1,
+     fill: (cell, row) => duration(cell, row.time && row.time.p99.value_ns)},
+    {title: "max", hint: "the slowest", sort: row => number(row.max_ns),
+     fill: (cell, row) => duration(cell, row.max_ns)},
+    {title: "failed", hint: "traces whose root failed", sort: row => row.failed,
+     fill: (cell, row) => amount(cell, row.failed, true)},
+    {title: "incomplete", hint: "traces of which a part was not seen, or lost events", sort: row => row.incomplete,
+     fill: (cell, row) => amount(cell, row.incomplete, true)},
+    {title: "its parts, and how long each was waited for", hint: "from send to receive, from capture to attach", name: true,
+     fill: showParts},
+];
+
 /* The last `parts` of a file's name. */
 function tail(path: string | null, parts: number): string {
     return path ? path.split("/").slice(-parts).join("/") : "";
@@ -385,11 +479,26 @@ function place(row: Func, isShort: boolean): string {
         row.outer ? "outer frame" : ""].filter(Boolean).join(" \u00b7 ");
 }
 
+/* Recorded, and those that were counted only. */
+function calls(cell: HTMLTableCellElement, row: Func): void {
+    const pruned = row.pruned, notes: string[] = [];
+    if (pruned && pruned.calls_not_recorded)
+        plain(cell, count(row.calls) + " + " + count(pruned.calls_not_recorded), "");
+    else
+        amount(cell, row.calls);
+    if (pruned)
+        notes.push("recorded + counted only" + (pruned.since_ns === null ? ", for a while" :
+            ": pruned in " + count(pruned.sources) + " sources, its median below " + time(pruned.below_ns || 0)));
+    if (row.self_includes_pruned)
+        notes.push("time of pruned functions that it calls is its own");
+    cell.title = notes.join("; ");
+}
+
 const functionColumns: Column<Func>[] = [
     {title: "function", hint: "where the time goes", name: true, sort: row => row.name,
      fill: (cell, row) => title(cell, row.name, place(row, true), place(row, false))},
     {title: "calls", hint: "calls so far", sort: row => row.calls,
-     fill: (cell, row) => amount(cell, row.calls)},
+     fill: (cell, row) => calls(cell, row)},
     {title: "self", hint: "time in the function itself, and the share of all time",
      sort: row => number(row.self_ns),
      fill: (cell, row) => share(cell, timeOf(row.self_ns, row.calls), row.self_ns || 0, allSelf)},
@@ -407,9 +516,12 @@ const functionColumns: Column<Func>[] = [
      fill: (cell, row) => amount(cell, row.incomplete, true)},
 ];
 
+function reasonsText(counts: { [reason: string]: number }): string {
+    return Object.keys(counts).map(reason => reason + " " + count(counts[reason])).join(", ");
+}
+
 function lossText(ledger: Balance): string {
-    return Object.keys(ledger.lost_by_reason)
-        .map(reason => reason + " " + count(ledger.lost_by_reason[reason])).join(", ");
+    return reasonsText(ledger.lost_by_reason);
 }
 
 function clockText(clock: Clock | null): string {
@@ -445,6 +557,9 @@ const ledgerColumns: Column<Source>[] = [
      fill: (cell, row) => plain(cell, lossText(row.ledger) || DASH, "name")},
     {title: "clock", hint: "what its times are read from", name: true, sort: row => clockText(row.clock),
      fill: (cell, row) => plain(cell, clockText(row.clock) || DASH, "name")},
+    {title: "sends", hint: "how its events come, as its probe chose by what the link carries", name: true,
+     sort: row => row.link ? row.link.encoding : "",
+     fill: (cell, row) => title(cell, row.link ? row.link.encoding : DASH, row.link && row.link.reason || "")},
     {title: "balanced", hint: "written = reduced + held + lost, for each of its streams",
      sort: row => row.ledger.balanced ? 1 : 0,
      fill: (cell, row) => plain(cell, row.ledger.balanced ? "yes" : "not yet",
@@ -495,6 +610,8 @@ const entryTable = new Table<Entry>(byId("entries"), "Entry points", entryColumn
     "No trace has ended yet. Point a worker at this master: millrace worker --forward ADDRESS.", 3);
 const openTable = new Table<Open>(byId("open"), "Open now", openColumns, row => row.entry,
     "No trace is open.", 2);
+const joinedTable = new Table<Joined>(byId("joined"), "Joined traces", joinedColumns, row => row.id,
+    "No trace is joined yet.", 1);
 const functionTable = new Table<Func>(byId("functions"), "Functions by self time", functionColumns,
     row => row.site, "No call was seen yet.", 2);
 const ledgerTable = new Table<Source>(byId("ledger"), "Ledger by source", ledgerColumns, row => row.id,
@@ -591,7 +708,16 @@ function note(id: string, shown: number, total: number, what: string): void {
     setText(byId(id), shown < total ? "the top " + count(shown) + " of " + count(total) + ", " + what : what);
 }
 
-function show(entries: Entries, functions: Functions, ledger: Ledger, opens: Opens): void {
+/* Only programs that hand work over have any. */
+function showJoined(joined: JoinedTraces, parts: Parts): void {
+    byId<HTMLElement>("joined-card").hidden = joined.total === 0 && joined.parts_waiting === 0;
+    note("joined-note", joined.traces.length, joined.total, "requests over several threads and processes" +
+        (joined.parts_waiting ? "; " + count(joined.parts_waiting) + " parts wait for others" : "") +
+        (parts.incomplete ? "; of " + count(parts.came) + " parts ended incomplete: " + reasonsText(parts.incomplete_by_reason) : ""));
+    joinedTable.show(joined.traces);
+}
+
+function show(entries: Entries, functions: Functions, ledger: Ledger, opens: Opens, joined: JoinedTraces): void {
     allTime = entries.entries.reduce((sum, row) => sum + (row.time_ns || 0), 0);
     allSelf = functions.self_ns;
     tick = ledger.tick_ns || 0;
@@ -604,6 +730,7 @@ function show(entries: Entries, functions: Functions, ledger: Ledger, opens: Ope
     entryTable.show(entries.entries);
     note("open-note", opens.open.length, opens.total, "traces that have not ended, and what the oldest is doing");
     openTable.show(opens.open);
+    showJoined(joined, ledger.parts);
     showCounters(functions.counters || []);
     functionTable.show(functions.functions);
     ledgerTable.show(ledger.sources);
@@ -632,6 +759,7 @@ async function poll(): Promise<void> {
                 ask<Functions>("api/v1/functions?limit=" + ROWS),
                 ask<Ledger>("api/v1/ledger?limit=" + ROWS),
                 ask<Opens>("api/v1/open?limit=" + ROWS),
+                ask<JoinedTraces>("api/v1/traces?limit=" + JOINED_ROWS),
             ]));
             setState(true, "live");
         } catch (failure) {

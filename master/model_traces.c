@@ -1,0 +1,211 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What is known of single traces: exemplars, and what paths gained in traces of one shape.
+ *
+ * An exemplar stands in a place: of a shape (or of the traces of an entry point that have none, the incomplete ones apart) and
+ * a reason. There are `exemplars` places per reason. When all are taken, the exemplar that comes last in the order of the
+ * reason gives its record up, so that what is kept does not depend on the order in which deltas came.
+ */
+#include "base/assert.h"
+#include "base/hash.h"
+#include "master/model_private.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+static unsigned reason_index(enum mr_exemplar_why why)
+{
+    return why == MR_EXEMPLAR_SLOWEST;
+}
+
+static struct mr_id place_of(uint32_t entry, uint32_t shape,
+                             const struct mr_exemplar *exemplar)
+{
+    bool is_apart = shape == MR_MODEL_NONE && exemplar->status == MR_EXEMPLAR_INCOMPLETE;
+
+    return (struct mr_id){(uint64_t)entry << 32 | shape,
+                          (uint64_t)exemplar->why << 1 | is_apart};
+}
+
+static size_t bytes_of(const struct mr_exemplar *exemplar)
+{
+    return exemplar->call_count * sizeof(*exemplar->items);
+}
+
+static struct mr_model_exemplar *new_record(uint32_t entry, uint32_t shape,
+                                            uint32_t source,
+                                            const struct mr_exemplar *exemplar)
+{
+    size_t bytes = bytes_of(exemplar);
+    struct mr_model_exemplar *record =
+        mr_model_record_new(MR_MODEL_EXEMPLAR, sizeof(*record) + bytes);
+
+    if (!record)
+        return NULL;
+    record->entry = entry;
+    record->shape = shape;
+    record->source = source;
+    record->exemplar = *exemplar;
+    memcpy(record->calls, exemplar->items, bytes);
+    record->exemplar.items = record->calls;
+    return record;
+}
+
+/* The record that comes last for the reason. */
+static uint32_t find_last(const struct mr_model_root *root, enum mr_exemplar_why why)
+{
+    uint32_t last = MR_MODEL_NONE;
+
+    for (uint32_t i = 0; i < mr_model_count(root, MR_MODEL_EXEMPLAR); i++) {
+        const struct mr_exemplar *exemplar = &mr_model_exemplar(root, i)->exemplar;
+
+        if (exemplar->why == (uint32_t)why &&
+            (last == MR_MODEL_NONE ||
+             mr_exemplar_is_before(&mr_model_exemplar(root, last)->exemplar, exemplar,
+                                   why)))
+            last = i;
+    }
+    return last;
+}
+
+/*
+ * The record that the exemplar replaces; MR_MODEL_NONE: a new one. MR_ELIMIT: there is no place for it, or a better one
+ * has it.
+ */
+static enum mr_status choose(struct mr_model *model, struct mr_id place,
+                             const struct mr_exemplar *exemplar, uint32_t *index)
+{
+    const struct mr_model_root *root = model->working;
+    enum mr_exemplar_why why = (enum mr_exemplar_why)exemplar->why;
+    uint32_t *last = &model->last_exemplar[reason_index(why)];
+
+    *index = mr_table_find(&model->exemplar_places, place);
+    if (*index == MR_TABLE_NONE) {
+        *index = MR_MODEL_NONE;
+        if (model->exemplar_counts[reason_index(why)] < model->limits.exemplars)
+            return MR_OK;
+        if (*last == MR_MODEL_NONE)
+            *last = find_last(root, why);
+        *index = *last;
+    }
+    return mr_exemplar_is_before(exemplar, &mr_model_exemplar(root, *index)->exemplar,
+                                 why)
+               ? MR_OK
+               : MR_ELIMIT;
+}
+
+static enum mr_status append(struct mr_model *model, struct mr_id place,
+                             struct mr_model_exemplar *record)
+{
+    uint32_t index = mr_model_count(model->working, MR_MODEL_EXEMPLAR);
+    enum mr_exemplar_why why = (enum mr_exemplar_why)record->exemplar.why;
+    enum mr_status status = mr_table_put(&model->exemplar_places, place, index);
+
+    if (status == MR_OK)
+        status = mr_model_append(model, MR_MODEL_EXEMPLAR, NULL, record, NULL);
+    else
+        free(record);
+    model->exemplar_counts[reason_index(why)] += status == MR_OK;
+    return status;
+}
+
+static enum mr_status replace(struct mr_model *model, struct mr_id place, uint32_t index,
+                              struct mr_model_exemplar *record)
+{
+    const struct mr_model_exemplar *old = mr_model_exemplar(model->working, index);
+    size_t old_bytes = bytes_of(&old->exemplar);
+    enum mr_status status;
+
+    (void)mr_table_remove(&model->exemplar_places,
+                          place_of(old->entry, old->shape, &old->exemplar));
+    status = mr_table_put(&model->exemplar_places, place, index);
+    if (status == MR_OK)
+        status = mr_cow_put(&model->cow, &model->working->tables[MR_MODEL_EXEMPLAR],
+                            index, &record->head);
+    if (status == MR_OK)
+        model->exemplar_bytes -= old_bytes;
+    else
+        free(record);
+    return status;
+}
+
+/* For one reason. */
+static enum mr_status put_exemplar(struct mr_model *model, uint32_t entry, uint32_t shape,
+                                   uint32_t source, const struct mr_exemplar *exemplar)
+{
+    struct mr_id place = place_of(entry, shape, exemplar);
+    struct mr_model_exemplar *record;
+    uint32_t index;
+    enum mr_status status = choose(model, place, exemplar, &index);
+
+    if (status != MR_OK)
+        return MR_OK; /* it lost */
+    if (bytes_of(exemplar) > model->limits.exemplar_bytes - model->exemplar_bytes) {
+        model->working->refused[MR_MODEL_EXEMPLAR]++;
+        return MR_OK;
+    }
+    record = new_record(entry, shape, source, exemplar);
+    if (!record)
+        return MR_ENOMEM;
+    status = index == MR_MODEL_NONE ? append(model, place, record)
+                                    : replace(model, place, index, record);
+    if (status == MR_OK)
+        model->exemplar_bytes += bytes_of(exemplar);
+    model->last_exemplar[reason_index((enum mr_exemplar_why)exemplar->why)] =
+        MR_MODEL_NONE;
+    return status;
+}
+
+enum mr_status mr_model_put_exemplar(struct mr_model *model, uint32_t entry,
+                                     uint32_t shape, uint32_t source,
+                                     const struct mr_exemplar *exemplar)
+{
+    enum mr_status status = MR_OK;
+
+    MR_ASSERT(exemplar->call_count > 0);
+    for (uint32_t why = 1; why < MR_EXEMPLAR_ALL && status == MR_OK; why <<= 1) {
+        struct mr_exemplar one = *exemplar;
+
+        if (!(exemplar->why & why))
+            continue;
+        one.why = why;
+        status = put_exemplar(model, entry, shape, source, &one);
+    }
+    return status;
+}
+
+struct mr_id mr_model_exemplar_id(const struct mr_exemplar *exemplar)
+{
+    const struct mr_id ids[] = {
+        exemplar->source, {exemplar->stream, exemplar->before}, {exemplar->start_ns, 0}};
+
+    return mr_hash128(mr_span_of(ids, sizeof(ids)));
+}
+
+enum mr_status mr_model_add_shape_path(struct mr_model *model, uint32_t shape,
+                                       uint32_t path,
+                                       const struct mr_shape_path_stats *stats)
+{
+    struct mr_id key = {shape, path};
+    uint32_t index = mr_cow_map_find(&model->working->ids[MR_MODEL_SHAPE_PATH], key);
+
+    if (index == MR_MODEL_NONE) {
+        enum mr_status status = mr_model_room(model, MR_MODEL_SHAPE_PATH);
+
+        if (status == MR_OK)
+            status =
+                mr_model_append(model, MR_MODEL_SHAPE_PATH, &key,
+                                mr_model_record_new(MR_MODEL_SHAPE_PATH,
+                                                    sizeof(struct mr_model_shape_path)),
+                                &index);
+        if (status != MR_OK)
+            return status;
+    }
+    struct mr_model_shape_path *record = mr_model_edit(model, MR_MODEL_SHAPE_PATH, index);
+    if (!record)
+        return MR_ENOMEM;
+    record->shape = shape;
+    record->path = path;
+    mr_shape_path_stats_merge(&record->stats, stats);
+    return MR_OK;
+}

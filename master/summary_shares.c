@@ -1,0 +1,104 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Which share of calls and of time lies in shapes that recur, in those seen once, in the paths alone; and the account of parts. */
+#include "master/summary_private.h"
+
+#include "base/assert.h"
+#include "base/hash.h"
+
+const char *mr_share_name(enum mr_share share)
+{
+    static const char *const names[MR_SHARE_COUNT] = {"recurring", "once", "not-kept",
+                                                      "paths", "incomplete"};
+
+    MR_ASSERT((unsigned)share < MR_SHARE_COUNT);
+    return names[share];
+}
+
+const char *mr_parts_name(enum mr_parts parts)
+{
+    static const char *const names[MR_PARTS_COUNT] = {
+#define X(name, text, counter) [MR_PARTS_##name] = (text),
+        MR_PARTS(X)
+#undef X
+    };
+
+    MR_ASSERT((unsigned)parts < MR_PARTS_COUNT);
+    return names[parts];
+}
+
+static uint64_t above(uint64_t a, uint64_t b)
+{
+    return a > b ? a - b : 0;
+}
+
+static void take_coverage(const struct mr_entry_stats *stats,
+                          struct mr_summary_shares *shares)
+{
+    const enum mr_coverage from[] = {MR_COVERAGE_PATHS, MR_COVERAGE_INCOMPLETE};
+    struct mr_summary_share *of = shares->of;
+
+    for (int i = 0; i < 2; i++)
+        of[MR_SHARE_PATHS + i] =
+            (struct mr_summary_share){.traces = stats->traces[from[i]],
+                                      .calls = stats->calls[from[i]],
+                                      .time_ns = stats->time_ns[from[i]]};
+    for (int i = 0; i < MR_COVERAGE_COUNT; i++) {
+        shares->all.traces += stats->traces[i];
+        shares->all.calls += stats->calls[i];
+        shares->all.time_ns += stats->time_ns[i];
+    }
+    of[MR_SHARE_NOT_KEPT] = shares->all;
+    for (int i = 0; i < MR_SHARE_COUNT; i++) {
+        struct mr_summary_share *rest = &of[MR_SHARE_NOT_KEPT];
+
+        if (i == MR_SHARE_NOT_KEPT)
+            continue;
+        rest->traces = above(rest->traces, of[i].traces);
+        rest->calls = above(rest->calls, of[i].calls);
+        rest->time_ns = above(rest->time_ns, of[i].time_ns);
+    }
+}
+
+void mr_summary_make_shares(const struct mr_model_root *root,
+                            struct mr_summary_shares *shares)
+{
+    *shares = (struct mr_summary_shares){.path_ns = 0};
+    for (uint32_t i = 0; i < mr_model_count(root, MR_MODEL_SHAPE); i++) {
+        const struct mr_shape_stats *stats = &mr_model_shape_stat(root, i)->stats;
+        uint64_t traces = stats->ok + stats->failed;
+        struct mr_summary_share *share =
+            &shares->of[traces > 1 ? MR_SHARE_RECURRING : MR_SHARE_ONCE];
+
+        share->traces += traces;
+        share->calls += stats->calls;
+        share->time_ns += stats->time.sum;
+    }
+    for (uint32_t i = 0; i < mr_model_count(root, MR_MODEL_PATH); i++)
+        if (!(mr_model_path(root, i)->flags & MR_DELTA_PATH_OUTER))
+            shares->path_ns += mr_model_path_stat(root, i)->stats.self.sum;
+    take_coverage(&root->totals.entries, shares);
+}
+
+static uint64_t counter(const struct mr_model_root *root, const char *name)
+{
+    uint32_t at =
+        mr_model_find(root, MR_MODEL_COUNTER, mr_hash128(mr_span_of_text(name)));
+
+    return at == MR_MODEL_NONE ? 0 : mr_model_counter(root, at)->value;
+}
+
+void mr_summary_make_parts(const struct mr_model_root *root,
+                           struct mr_summary_parts *parts)
+{
+    uint64_t sum = root->parts_waiting;
+
+    *parts = (struct mr_summary_parts){.waiting = root->parts_waiting};
+    for (int i = 0; i < MR_PARTS_COUNT; i++) {
+        parts->of[i] = counter(root, mr_model_parts_counters[i]);
+        if (i != MR_PARTS_CAME)
+            sum += parts->of[i];
+        if (i > MR_PARTS_JOINED)
+            parts->incomplete += parts->of[i];
+    }
+    parts->is_balanced = parts->of[MR_PARTS_CAME] == sum;
+}
