@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "cli/attach.h"
 
+#include "base/arena.h"
 #include "base/options.h"
 #include "cli/attach_client.h"
 #include "cli/attach_names.h"
+#include "cli/leave_out.h"
 
 #include <jansson.h>
 
@@ -14,6 +16,11 @@
 #include <string.h>
 
 #define EXIT_USAGE 2
+#define NAMES_MAX 16
+#define NAME_SIZE 4096
+#define ARENA_CHUNK ((size_t)16 << 10)
+#define ARENA_MAX ((size_t)4 << 20)
+#define PRUNE_NS_MAX UINT64_C(1000000000) /* what the probe takes */
 
 struct attach_options {
 #define MR_OPTION MR_OPTION_FIELD
@@ -75,6 +82,8 @@ static const char *mistake(const struct attach_options *options)
         return "--only, --except and --min-size need --on or --off";
     if (!options->on && *options->endpoint)
         return "--endpoint needs --on";
+    if (*options->prune && (options->on || options->off))
+        return "--prune goes alone, or with --flush";
     return NULL;
 }
 
@@ -98,15 +107,33 @@ static enum mr_status flush(pid_t pid, struct mr_error *error)
     return status;
 }
 
+/* "off", or a duration from 1 ns to PRUNE_NS_MAX. */
+static bool read_prune(const char *text, uint64_t *limit_ns)
+{
+    *limit_ns = 0;
+    return strcmp(text, "off") == 0 || (mr_option_read_duration(text, limit_ns) &&
+                                        *limit_ns > 0 && *limit_ns <= PRUNE_NS_MAX);
+}
+
+static const char *request_of(const struct attach_options *options)
+{
+    if (*options->prune)
+        return "prune";
+    return options->on ? "on" : options->off ? "off" : "status";
+}
+
 static enum mr_status ask(struct mr_attach_client *client,
                           const struct attach_options *options, struct mr_error *error)
 {
     bool is_switch = options->on || options->off;
     enum mr_status status = MR_OK;
+    uint64_t limit_ns;
 
     if (options->flush && !is_switch)
         status = flush(client->pid, error);
-    mr_attach_request(client, options->on ? "on" : options->off ? "off" : "status");
+    mr_attach_request(client, request_of(options));
+    if (*options->prune && read_prune(options->prune, &limit_ns))
+        mr_attach_put(&client->request, "limit-ns", "%llu", (unsigned long long)limit_ns);
     put_list(client, "only", &options->only);
     put_list(client, "except", &options->except);
     if (options->min_size)
@@ -134,7 +161,8 @@ static json_t *value_of(const char *text)
 /* "lost 12 ring-full" is {"lost": {"ring-full": 12}}; other keys that may repeat, lists. */
 static void put_json(json_t *object, const struct mr_attach_field *field)
 {
-    static const char *const lists[] = {"endpoint", "refused", "unmatched"};
+    static const char *const lists[] = {"endpoint", "refused", "unmatched",
+                                        "pruned-function", "short-function"};
     bool is_list = false;
     json_t *there = json_object_get(object, field->key);
 
@@ -177,6 +205,25 @@ static const char *text_of(const struct mr_attach_message *answer, const char *k
     return text ? text : "";
 }
 
+/* The functions that the probe names as not worth their cost: "31 % name". */
+static void tell_ways(const struct mr_attach_message *answer)
+{
+    const char *names[NAMES_MAX];
+    struct mr_buffer out;
+    size_t count = 0;
+
+    mr_buffer_init(&out, MR_ATTACH_ANSWER_MAX);
+    for (uint32_t i = 0; i < answer->count && count < NAMES_MAX; i++) {
+        const char *name = strstr(answer->fields[i].value, " % ");
+
+        if (strcmp(answer->fields[i].key, "short-function") == 0 && name)
+            names[count++] = name + 3;
+    }
+    if (count > 0 && mr_leave_out_put(names, count, &out) == MR_OK)
+        (void)printf("%.*s", (int)out.size, (const char *)out.data);
+    mr_buffer_fini(&out);
+}
+
 /* A headline, then what the answer holds besides, as it comes. */
 static int print_text(const struct mr_attach_client *client)
 {
@@ -196,6 +243,7 @@ static int print_text(const struct mr_attach_client *client)
         if (!is_told)
             (void)printf("  %-16s%s\n", field->key, field->value);
     }
+    tell_ways(answer);
     return fflush(stdout) == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
 }
 
@@ -222,6 +270,37 @@ static int tell_unmatched(const struct mr_attach_client *client)
     return exit_status;
 }
 
+/* C++ names of functions as people write them: the probe sends what the symbol table has. */
+static void demangle(struct mr_attach_message *answer, struct mr_arena *arena)
+{
+    char plain[NAME_SIZE];
+
+    for (uint32_t i = 0; i < answer->count; i++) {
+        struct mr_attach_field *field = &answer->fields[i];
+        char *copy;
+
+        if (strcmp(field->key, "pruned-function") != 0 &&
+            strcmp(field->key, "short-function") != 0)
+            continue;
+        mr_attach_plain(field->value, plain, sizeof(plain));
+        copy = mr_arena_take(arena, strlen(plain) + 1);
+        if (copy)
+            field->value = memcpy(copy, plain, strlen(plain) + 1);
+    }
+}
+
+static int print(struct mr_attach_client *client, bool is_json)
+{
+    struct mr_arena arena;
+    int exit_status;
+
+    mr_arena_init(&arena, ARENA_CHUNK, ARENA_MAX);
+    demangle(&client->answer, &arena);
+    exit_status = is_json ? print_json(&client->answer) : print_text(client);
+    mr_arena_fini(&arena);
+    return exit_status;
+}
+
 static int attach(pid_t pid, const struct attach_options *options)
 {
     struct mr_error error = MR_ERROR_NONE;
@@ -234,7 +313,7 @@ static int attach(pid_t pid, const struct attach_options *options)
     if (status != MR_OK) {
         exit_status = fail(status, &error);
     } else {
-        exit_status = options->json ? print_json(&client->answer) : print_text(client);
+        exit_status = print(client, options->json);
         unmatched = tell_unmatched(client);
     }
     mr_attach_close(client);
@@ -247,6 +326,7 @@ int mr_attach_command(int argc, char **argv)
     int first = 0;
     int exit_status = mr_options_start(&table, &options, argc, argv, &first);
     const char *wrong;
+    uint64_t limit_ns;
     pid_t pid;
 
     if (exit_status >= 0)
@@ -258,6 +338,13 @@ int mr_attach_command(int argc, char **argv)
         return say(EXIT_USAGE, "one process at a time");
     if (!read_pid(argv[first], &pid)) {
         (void)fprintf(stderr, "%s: '%.40s' is not a pid\n", table.command, argv[first]);
+        return EXIT_USAGE;
+    }
+    if (*options.prune && !read_prune(options.prune, &limit_ns)) {
+        (void)fprintf(
+            stderr,
+            "%s: --prune %.40s: expected a duration such as 50ns, at most 1s, or off\n",
+            table.command, options.prune);
         return EXIT_USAGE;
     }
     wrong = mistake(&options);

@@ -168,6 +168,26 @@ static size_t take_nearest(const struct names *all, struct names *keys, const ch
     return found;
 }
 
+void mr_attach_plain(const char *text, char *plain, size_t size)
+{
+    size_t used = 0;
+
+    while (*text && used + 1 < size) {
+        size_t gap = strspn(text, " "), word = strcspn(text + gap, " ");
+        char mangled[MR_DEMANGLE_NAME_MAX + 1], name[2 * MR_DEMANGLE_NAME_MAX];
+        int added;
+
+        (void)snprintf(mangled, sizeof(mangled), "%.*s", (int)word, text + gap);
+        added =
+            word < sizeof(mangled) && mr_demangle(mangled, name, sizeof(name))
+                ? snprintf(plain + used, size - used, "%.*s%s", (int)gap, text, name)
+                : snprintf(plain + used, size - used, "%.*s", (int)(gap + word), text);
+        used += added > 0 ? (size_t)added : 0;
+        text += gap + word;
+    }
+    plain[used < size ? used : size - 1] = '\0';
+}
+
 bool mr_attach_nearest(pid_t pid, const char *glob, char *names, size_t size)
 {
     struct names all = {0}, keys = {0};

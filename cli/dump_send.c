@@ -6,6 +6,7 @@
 #include "net/endpoint.h"
 #include "net/sender.h"
 
+#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -86,12 +87,14 @@ void mr_dump_copies_fini(struct mr_dump_copies *copies)
     copies->count = 0;
 }
 
-static size_t on_hello(void *context, uint64_t oldest, uint8_t *out, size_t capacity)
+static size_t on_hello(void *context, const struct mr_custody_hello *custody,
+                       uint8_t *out, size_t capacity)
 {
     struct sending *sending = context;
     struct mr_hello hello = {.sender = sending->sender.config.incarnation,
                              .role = MR_ROLE_PROBE,
-                             .oldest = oldest,
+                             .oldest = custody->acked + 1,
+                             .custody = *custody,
                              .token = "",
                              .source = sending->info};
 
@@ -271,6 +274,30 @@ static enum mr_status put_losses(struct sending *sending,
     return status;
 }
 
+static enum mr_status put_note(struct sending *sending, enum mr_note key, uint64_t value,
+                               struct mr_error *error)
+{
+    char text[24];
+    struct mr_dict_item item = {.kind = MR_DICT_NOTE,
+                                .note = {.key = mr_note_name(key), .value = text}};
+
+    (void)snprintf(text, sizeof(text), "%" PRIu64, value);
+    return put(sending, &item, error);
+}
+
+static enum mr_status put_depth(struct sending *sending, struct mr_error *error)
+{
+    uint64_t skipped;
+    uint32_t limit = mr_recorder_view_depth(sending->view, &skipped);
+    enum mr_status status;
+
+    if (limit == 0)
+        return MR_OK;
+    status = put_note(sending, MR_NOTE_DEPTH_LIMIT, limit, error);
+    return status == MR_OK ? put_note(sending, MR_NOTE_DEPTH_SKIPPED, skipped, error)
+                           : status;
+}
+
 static enum mr_status send_dictionary(struct sending *sending,
                                       const struct mr_dump_copies *copies,
                                       struct mr_error *error)
@@ -283,6 +310,8 @@ static enum mr_status send_dictionary(struct sending *sending,
         status = put_streams(sending, copies, error);
     if (status == MR_OK)
         status = put_losses(sending, copies, error);
+    if (status == MR_OK)
+        status = put_depth(sending, error);
     close_dict(sending);
     return status;
 }

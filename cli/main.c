@@ -7,6 +7,7 @@
 #include "cli/record.h"
 #include "cli/report.h"
 #include "master/master.h"
+#include "scale/scale.h"
 #include "worker/worker.h"
 
 #include <stdbool.h>
@@ -29,6 +30,7 @@ static const struct room rooms[] = {
     {"worker", mr_worker_command,
      "take events, reduce them, send them to the next level"},
     {"master", mr_master_command, "keep the model, answer queries, serve the page"},
+    {"scale", mr_scale_command, "start and stop workers of a level by how busy they are"},
     {"bench", mr_bench_command, "measure what tracing costs on this machine"},
 };
 
@@ -51,28 +53,18 @@ static void print_help(FILE *out)
 static int unknown_command(const char *name)
 {
     const char *names[MR_ARRAY_COUNT(rooms)];
-    const char *nearest;
 
     for (size_t i = 0; i < MR_ARRAY_COUNT(rooms); i++)
         names[i] = rooms[i].name;
-    nearest = mr_options_nearest(name, names, MR_ARRAY_COUNT(rooms));
-    if (nearest)
-        (void)fprintf(stderr, "millrace: unknown command '%.80s' (did you mean '%s'?)\n",
-                      name, nearest);
-    else
-        (void)fprintf(
-            stderr, "millrace: unknown command '%.80s' (see 'millrace --help')\n", name);
+    mr_options_tell_unknown("millrace", "command", name, names, MR_ARRAY_COUNT(rooms));
     return EXIT_USAGE;
 }
 
 static int unknown_option(const char *text)
 {
     static const char *const names[] = {"--help", "--version"};
-    const char *nearest = mr_options_nearest(text, names, MR_ARRAY_COUNT(names));
 
-    (void)fprintf(stderr, "millrace: unknown option '%.80s' (%s%s%s)\n", text,
-                  nearest ? "did you mean '" : "see 'millrace ",
-                  nearest ? nearest : "--help", nearest ? "'?" : "'");
+    mr_options_tell_unknown("millrace", "option", text, names, MR_ARRAY_COUNT(names));
     return EXIT_USAGE;
 }
 

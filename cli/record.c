@@ -9,6 +9,7 @@
 #include "cli/render.h"
 #include "cli/report.h"
 #include "cli/target.h"
+#include "net/endpoint.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -117,7 +118,9 @@ static enum mr_status run(const struct record_options *options, const char *endp
     target->policy = policies[options->policy];
     target->clock = clocks[options->clock];
     target->counters = options->counters;
+    target->depth = options->depth;
     target->block_timeout_ns = options->block_timeout_ns;
+    target->prune_ns = options->prune_ns;
     if (options->compare)
         status = run_plain(target, run, error);
     if (status == MR_OK)
@@ -138,8 +141,12 @@ static int record_to_endpoint(const struct record_options *options,
 
     if (run(options, options->endpoint, target, &result, &error) != MR_OK)
         return say(EXIT_FAILURE, error.text);
-    (void)fprintf(stderr, "%s: ran for %s, events sent to %s", table.command,
-                  mr_render_ns(result.wall_ns, wall), options->endpoint);
+    (void)fprintf(stderr, "%s: ran for %s, events ", table.command,
+                  mr_render_ns(result.wall_ns, wall));
+    if (strcmp(options->endpoint, MR_ENDPOINT_DISCARD) == 0)
+        (void)fputs("discarded", stderr);
+    else
+        (void)fprintf(stderr, "sent to %s", options->endpoint);
     if (result.plain_ns)
         (void)fprintf(stderr, "; untraced %s, %.2f times slower",
                       mr_render_ns(result.plain_ns, plain),

@@ -52,8 +52,14 @@ static enum mr_status render(struct mr_summary *summary, const char *directory,
 /* The whole of the store, since any order may be asked for. */
 static enum mr_status summarise(struct mr_model *model, struct mr_summary **summary)
 {
-    const struct mr_summary_limits all = {SIZE_MAX, SIZE_MAX,
-                                          MR_SUMMARY_LIMITS_DEFAULT.sources, CHEAP_NS};
+    const struct mr_summary_limits all = {
+        .functions = SIZE_MAX,
+        .entries = SIZE_MAX,
+        .sources = MR_SUMMARY_LIMITS_DEFAULT.sources,
+        .traces = SIZE_MAX,
+        .cheap_ns = CHEAP_NS,
+        .has_shares = true,
+    };
     enum mr_status status;
 
     mr_model_thread_enter();

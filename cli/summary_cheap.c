@@ -3,10 +3,10 @@
  * Functions that are called often and do little: they cost more to trace than to run, and
  * their number hides what takes the time. Said once, by who has seen all calls.
  */
+#include "cli/leave_out.h"
 #include "cli/summary_private.h"
 
 #include <stdlib.h>
-#include <string.h>
 
 #define WORST_COUNT 10
 
@@ -19,7 +19,7 @@ static void add(struct cheap *cheap, const struct mr_summary_function *row)
 {
     size_t at;
 
-    if (row->cheap_calls == 0)
+    if (row->cheap_calls == 0 || row->pruned.sources > 0)
         return;
     if (cheap->count < WORST_COUNT)
         cheap->count++;
@@ -52,36 +52,26 @@ static enum mr_status put_table(const struct cheap *cheap, struct mr_buffer *out
     return status;
 }
 
-/* The names as globs: of a C++ function, without its parameters. */
-static enum mr_status put_globs(const struct cheap *cheap, struct mr_buffer *out)
-{
-    enum mr_status status = MR_OK;
-
-    for (size_t i = 0; i < cheap->count && status == MR_OK; i++) {
-        const char *name = cheap->worst[i]->name;
-        size_t size = strcspn(name, "(,'");
-
-        status = mr_buffer_append_format(out, "%s%.*s%s", i ? "," : "", (int)size, name,
-                                         name[size] ? "*" : "");
-    }
-    return status;
-}
-
 static enum mr_status put_ways(const struct cheap *cheap, struct mr_buffer *out)
 {
-    enum mr_status status = mr_buffer_append_text(
-        out, "Leave them out: built with patchable sites, by MILLRACE_EXCEPT='");
+    const char *names[WORST_COUNT];
+    enum mr_status status;
 
-    if (status == MR_OK)
-        status = put_globs(cheap, out);
-    if (status == MR_OK)
-        status = mr_buffer_append_text(
-            out,
-            "';\nbuilt with -finstrument-functions, by "
-            "__attribute__((no_instrument_function)) "
-            "before each, gcc's\n-finstrument-functions-exclude-file-list="
-            "PART_OF_PATH,... or clang's -finstrument-functions-after-inlining.\n\n");
-    return status;
+    for (size_t i = 0; i < cheap->count; i++)
+        names[i] = cheap->worst[i]->name;
+    status = mr_leave_out_put(names, cheap->count, out);
+    return status == MR_OK ? mr_buffer_append_byte(out, '\n') : status;
+}
+
+/* Of functions that are pruned already, nothing is left to be said. */
+static uint64_t count_pruned(const struct mr_summary *summary)
+{
+    uint64_t cheap_calls = 0;
+
+    for (size_t i = 0; i < summary->function_count; i++)
+        if (summary->functions[i].pruned.sources > 0)
+            cheap_calls += summary->functions[i].cheap_calls;
+    return cheap_calls;
 }
 
 enum mr_status mr_summary_put_cheap(const struct mr_summary *summary,
@@ -92,7 +82,8 @@ enum mr_status mr_summary_put_cheap(const struct mr_summary *summary,
     enum mr_status status;
 
     /* Ticks of a microsecond tell nothing of single bodies that short. */
-    if (summary->tick_ns > 0 || summary->cheap_calls <= summary->calls / 2)
+    if (summary->tick_ns > 0 ||
+        summary->cheap_calls - count_pruned(summary) <= summary->calls / 2)
         return MR_OK;
     for (size_t i = 0; i < summary->function_count; i++)
         add(&cheap, &summary->functions[i]);

@@ -2,10 +2,12 @@
 /* What a report says of clocks: how near to the truth its times are. */
 #include "cli/render.h"
 #include "cli/summary_private.h"
+#include "net/encoding.h"
 
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 /* Sources with something to be told; of more, --json tells. */
 #define SOURCES_MAX 5
@@ -58,12 +60,13 @@ static enum mr_status put_hybrid(const struct mr_summary_clock *clock,
 
     if (status == MR_OK && clock->notes[MR_NOTE_TICK_GAP_MAX_NS])
         status = mr_buffer_append_format(
-            out,
-            "; 99 %% of the time ticks came within %s, the longest gap was %s; the "
-            "ticker "
-            "took %s of a processor",
+            out, "; 99 %% of the time ticks came within %s, the longest gap was %s",
             mr_render_ns(number_of(clock, MR_NOTE_TICK_GAP_P99_NS), gap),
-            mr_render_ns(number_of(clock, MR_NOTE_TICK_GAP_MAX_NS), longest),
+            mr_render_ns(number_of(clock, MR_NOTE_TICK_GAP_MAX_NS), longest));
+    /* 0: it was told before the system had counted any. */
+    if (status == MR_OK && number_of(clock, MR_NOTE_TICKER_CPU_NS))
+        status = mr_buffer_append_format(
+            out, "; the ticker took %s of a processor",
             mr_render_ns(number_of(clock, MR_NOTE_TICKER_CPU_NS), spent));
     return status == MR_OK ? mr_buffer_append_byte(out, '\n') : status;
 }
@@ -97,6 +100,23 @@ static enum mr_status put_depth(const struct mr_summary_source *row,
             : "unknown");
 }
 
+/* On its own host a source sends words as they are: not worth a line. */
+static bool is_encoded(const struct mr_summary_clock *told)
+{
+    const char *encoding = told->notes[MR_NOTE_ENCODING];
+
+    return encoding && strcmp(encoding, mr_encoding_name(MR_ENCODING_WORDS)) != 0;
+}
+
+static enum mr_status put_link(const struct mr_summary_source *row, struct mr_buffer *out)
+{
+    const char *reason = row->clock.notes[MR_NOTE_ENCODING_REASON];
+
+    return mr_buffer_append_format(out, "Link      %s[%" PRIu32 "] sends %s: %s\n",
+                                   row->app, row->pid, row->clock.notes[MR_NOTE_ENCODING],
+                                   reason ? reason : "it does not say why");
+}
+
 static enum mr_status put_one(const struct mr_summary_source *row, struct mr_buffer *out)
 {
     const struct mr_summary_clock *clock = &row->clock;
@@ -128,6 +148,8 @@ static enum mr_status put_one(const struct mr_summary_source *row, struct mr_buf
     }
     if (status == MR_OK && number_of(clock, MR_NOTE_DEPTH_LIMIT) > 0)
         status = put_depth(row, out);
+    if (status == MR_OK && is_encoded(clock))
+        status = put_link(row, out);
     return status;
 }
 
@@ -135,7 +157,7 @@ static bool is_worth_telling(const struct mr_summary_clock *clock)
 {
     return clock->notes[MR_NOTE_CLOCK_WARNING] || number_of(clock, MR_NOTE_TICK_NS) > 0 ||
            number_of(clock, MR_NOTE_TIMES_CLAMPED) > 0 || has_drifted(clock) ||
-           number_of(clock, MR_NOTE_DEPTH_LIMIT) > 0;
+           number_of(clock, MR_NOTE_DEPTH_LIMIT) > 0 || is_encoded(clock);
 }
 
 enum mr_status mr_summary_put_clocks(const struct mr_summary *summary,

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "cli/summary_text.h"
+#include "cli/summary_private.h"
+
+#include "net/joined.h"
+#include "net/part.h"
 
 #include <jansson.h>
 #include <stdlib.h>
@@ -81,6 +84,24 @@ static json_t *counter_json(const struct mr_summary *summary, uint32_t counter)
     return object;
 }
 
+/* Of functions of which calls were counted and not recorded. */
+static void set_pruned(json_t *object, const struct mr_site_pruned *pruned)
+{
+    json_t *told = json_object();
+
+    (void)json_object_set_new(object, "self_includes_pruned",
+                              json_boolean(pruned->is_above));
+    set_number(told, "sources", pruned->sources);
+    if (pruned->since_ns)
+        set_number(told, "since_ns", pruned->since_ns);
+    set_number(told, "below_ns", pruned->below_ns);
+    if (pruned->is_counted)
+        set_number(told, "calls_not_recorded", pruned->calls);
+    if (pruned->was_pruned)
+        (void)json_object_set(object, "pruned", told);
+    json_decref(told);
+}
+
 static json_t *function_json(const struct mr_summary *summary,
                              const struct mr_summary_function *row)
 {
@@ -98,6 +119,7 @@ static json_t *function_json(const struct mr_summary *summary,
     set_number(object, "failed", row->failed);
     set_number(object, "incomplete", row->incomplete);
     (void)json_object_set_new(object, "outer", json_boolean(row->is_outer));
+    set_pruned(object, &row->pruned);
     set_counts(object, summary, row);
     if (!row->is_timed)
         return object;
@@ -219,6 +241,28 @@ static json_t *clocks_json(const struct mr_summary *summary)
     return rows;
 }
 
+/* How each source sends its events, where that is known. */
+static json_t *links_json(const struct mr_summary *summary)
+{
+    json_t *rows = json_array();
+
+    for (size_t i = 0; i < summary->source_count; i++) {
+        const struct mr_summary_source *source = &summary->sources[i];
+        json_t *object;
+
+        if (!source->clock.notes[MR_NOTE_ENCODING])
+            continue;
+        object = json_object();
+        (void)json_object_set_new(object, "source", id_json(source->id));
+        set_number(object, "pid", source->pid);
+        for (uint32_t note = MR_NOTE_ENCODING; note <= MR_NOTE_ENCODING_REASON; note++)
+            if (source->clock.notes[note])
+                set_note(object, (enum mr_note)note, source->clock.notes[note]);
+        (void)json_array_append_new(rows, object);
+    }
+    return rows;
+}
+
 /* Of sources with a depth limit. */
 static json_t *depths_json(const struct mr_summary *summary)
 {
@@ -239,6 +283,98 @@ static json_t *depths_json(const struct mr_summary *summary)
         (void)json_array_append_new(rows, object);
     }
     return rows;
+}
+
+static json_t *part_json(const struct mr_summary_part *part)
+{
+    json_t *object = json_object();
+
+    set_number(object, "depth", part->depth);
+    set_text(object, "kind", mr_edge_kind_name(part->kind));
+    set_text(object, "name", part->name);
+    set_text(object, "app", part->app);
+    (void)json_object_set_new(object, "missing",
+                              json_boolean(part->flags & MR_JOINED_MISSING));
+    (void)json_object_set_new(object, "run", json_boolean(part->flags & MR_JOINED_RUN));
+    set_number(object, "count", part->count);
+    set_number(object, "clamped", part->clamped);
+    if (part->count == 0)
+        return object;
+    (void)json_object_set_new(object, "p50_ns", json_real(part->p50.value));
+    (void)json_object_set_new(object, "p99_ns", json_real(part->p99.value));
+    set_number(object, "max_ns", part->max_ns);
+    return object;
+}
+
+static json_t *trace_json(const struct mr_summary_trace *trace)
+{
+    json_t *object = json_object(), *parts = json_array();
+
+    (void)json_object_set_new(object, "id", id_json(trace->id));
+    set_number(object, "ok", trace->ok);
+    set_number(object, "failed", trace->failed);
+    set_number(object, "incomplete", trace->incomplete);
+    if (trace->is_timed) {
+        (void)json_object_set_new(object, "p50_ns", json_real(trace->p50.value));
+        (void)json_object_set_new(object, "p99_ns", json_real(trace->p99.value));
+        set_number(object, "max_ns", trace->max_ns);
+        (void)json_object_set_new(object, "slowest", id_json(trace->slowest));
+    }
+    for (size_t i = 0; i < trace->part_count; i++)
+        (void)json_array_append_new(parts, part_json(&trace->parts[i]));
+    (void)json_object_set_new(object, "parts", parts);
+    return object;
+}
+
+static json_t *parts_json(const struct mr_summary_parts *parts)
+{
+    json_t *object = json_object(), *reasons = json_object();
+
+    for (int i = 0; i < MR_PARTS_COUNT; i++)
+        set_number(i > MR_PARTS_JOINED ? reasons : object,
+                   mr_parts_name((enum mr_parts)i), parts->of[i]);
+    set_number(object, "waiting", parts->waiting);
+    set_number(object, "incomplete", parts->incomplete);
+    (void)json_object_set_new(object, "incomplete_by_reason", reasons);
+    (void)json_object_set_new(object, "balanced", json_boolean(parts->is_balanced));
+    return object;
+}
+
+static json_t *share_json(const struct mr_summary_share *share)
+{
+    json_t *object = json_object();
+
+    set_number(object, "traces", share->traces);
+    set_number(object, "calls", share->calls);
+    set_number(object, "time_ns", share->time_ns);
+    return object;
+}
+
+static json_t *shares_json(const struct mr_summary_shares *shares)
+{
+    json_t *object = share_json(&shares->all);
+
+    for (int i = 0; i < MR_SHARE_COUNT; i++)
+        (void)json_object_set_new(object, mr_share_name((enum mr_share)i),
+                                  share_json(&shares->of[i]));
+    set_number(object, "path_time_ns", shares->path_ns);
+    return object;
+}
+
+static json_t *joined_json(const struct mr_summary *summary, const struct mr_view *view)
+{
+    json_t *object = json_object(), *rows = json_array();
+
+    set_number(object, "ok", summary->joined_ok);
+    set_number(object, "failed", summary->joined_failed);
+    set_number(object, "incomplete", summary->joined_incomplete);
+    set_number(object, "parts_waiting", summary->parts.waiting);
+    (void)json_object_set_new(object, "parts", parts_json(&summary->parts));
+    set_number(object, "shapes", summary->trace_total);
+    for (size_t i = 0; i < summary->trace_count && i < view->entries; i++)
+        (void)json_array_append_new(rows, trace_json(&summary->joined[i]));
+    (void)json_object_set_new(object, "traces", rows);
+    return object;
 }
 
 static json_t *summary_json(const struct mr_summary *summary, const struct mr_run *run,
@@ -272,9 +408,11 @@ static json_t *summary_json(const struct mr_summary *summary, const struct mr_ru
                               coverage_json(summary->coverage.traces));
     (void)json_object_set_new(object, "coverage_time_ns",
                               coverage_json(summary->coverage.time_ns));
+    (void)json_object_set_new(object, "shares", shares_json(&summary->shares));
     (void)json_object_set_new(object, "ledger", ledger_json(&summary->ledger));
     (void)json_object_set_new(object, "clocks", clocks_json(summary));
     (void)json_object_set_new(object, "depths", depths_json(summary));
+    (void)json_object_set_new(object, "links", links_json(summary));
     if (summary->tick_ns)
         set_number(object, "tick_ns", summary->tick_ns);
     if (summary->counter_count)
@@ -285,6 +423,9 @@ static json_t *summary_json(const struct mr_summary *summary, const struct mr_ru
     (void)json_object_set_new(object, "functions", functions);
     set_number(object, "entry_total", summary->entry_total);
     (void)json_object_set_new(object, "entries", entries);
+    (void)json_object_set_new(object, "joined", joined_json(summary, view));
+    if (summary->kept.shapes)
+        (void)json_object_set_new(object, "slowest", mr_summary_kept_json(summary));
     return object;
 }
 

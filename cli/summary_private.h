@@ -6,6 +6,8 @@
 #include "cli/render.h"
 #include "cli/summary_text.h"
 
+#include <jansson.h>
+
 /*
  * The time of one call, or the sum over `calls`. What a clock of ticks cannot tell from 0
  * is a bound: "<= 1.00 µs" for one call below a tick, a tick for each of calls that sum up to 0.
@@ -17,11 +19,24 @@ const char *mr_summary_time(const struct mr_summary *summary, uint64_t ns, uint6
 enum mr_status mr_summary_put_clocks(const struct mr_summary *summary,
                                      struct mr_buffer *out);
 
+/* Functions of which calls were counted and not recorded (MILLRACE_PRUNE), where there are. */
+enum mr_status mr_summary_put_pruned(const struct mr_summary *summary,
+                                     struct mr_buffer *out);
+
 /*
  * Where over half of the calls have short bodies: the ten functions with most of them,
  * and how to leave them out. Nothing where it is fewer.
  */
 enum mr_status mr_summary_put_cheap(const struct mr_summary *summary,
                                     struct mr_buffer *out);
+
+/* The table of joined traces; nothing where no part was ever seen. */
+enum mr_status mr_summary_put_traces(const struct mr_summary *summary,
+                                     const struct mr_view *view, struct mr_buffer *out);
+
+/* A line about the slowest trace that is kept; nothing where none is. */
+enum mr_status mr_summary_put_kept(const struct mr_summary *summary,
+                                   struct mr_buffer *out);
+json_t *mr_summary_kept_json(const struct mr_summary *summary);
 
 #endif

@@ -145,7 +145,8 @@ static void put_function_row(const struct mr_summary *summary,
                  row->is_timed ? render_mean(summary, row->self_ns, timed, text) : "-");
     for (size_t i = 0; i < counter_columns(summary); i++)
         mr_grid_cell(grid, "%s", render_count_of(summary, row, i, text));
-    mr_grid_cell(grid, "%s%s", row->name, row->is_outer ? " (outer)" : "");
+    mr_grid_cell(grid, "%s%s%s", row->name, row->is_outer ? " (outer)" : "",
+                 row->pruned.sources ? " (pruned)" : "");
     if (*row->file && row->line)
         mr_grid_cell(grid, "%s:%" PRIu32, file_name(row->file), row->line);
     else
@@ -292,6 +293,44 @@ static enum mr_status put_coverage(const struct mr_summary *summary,
     return status == MR_OK ? mr_buffer_append_byte(out, '\n') : status;
 }
 
+/* Of calls or of time, what lies where; what is nowhere is not said. */
+static enum mr_status put_share(const struct mr_summary_shares *shares, bool is_time,
+                                struct mr_buffer *out)
+{
+    static const char *const names[MR_SHARE_COUNT] = {
+        "in shapes that recur", "in shapes seen once", "in shapes not kept",
+        "in paths only", "incomplete"};
+    uint64_t all = is_time ? shares->all.time_ns : shares->all.calls;
+    const char *separator = is_time ? "          of time " : "Shares    of calls ";
+    enum mr_status status = MR_OK;
+    char text[MR_RENDER_SIZE];
+
+    for (int i = 0; i < MR_SHARE_COUNT && status == MR_OK; i++) {
+        uint64_t of = is_time ? shares->of[i].time_ns : shares->of[i].calls;
+
+        if (of == 0)
+            continue;
+        status = mr_buffer_append_format(out, "%s%s %s", separator,
+                                         mr_render_share(of, all, text), names[i]);
+        separator = ", ";
+    }
+    if (status == MR_OK && is_time)
+        status = mr_buffer_append_format(out, "; on a path %s",
+                                         mr_render_share(shares->path_ns, all, text));
+    return status == MR_OK ? mr_buffer_append_byte(out, '\n') : status;
+}
+
+static enum mr_status put_shares(const struct mr_summary *summary, struct mr_buffer *out)
+{
+    enum mr_status status = MR_OK;
+
+    if (summary->shares.all.calls)
+        status = put_share(&summary->shares, false, out);
+    if (status == MR_OK && summary->shares.all.time_ns)
+        status = put_share(&summary->shares, true, out);
+    return status;
+}
+
 static enum mr_status put_loss(const struct mr_summary *summary, struct mr_buffer *out)
 {
     const struct mr_summary_ledger *ledger = &summary->ledger;
@@ -384,9 +423,17 @@ enum mr_status mr_summary_text(struct mr_summary *summary, const struct mr_run *
     if (status == MR_OK)
         status = put_entries(summary, view, out);
     if (status == MR_OK)
+        status = mr_summary_put_traces(summary, view, out);
+    if (status == MR_OK)
+        status = mr_summary_put_pruned(summary, out);
+    if (status == MR_OK)
         status = mr_summary_put_cheap(summary, out);
     if (status == MR_OK)
         status = put_coverage(summary, out);
+    if (status == MR_OK)
+        status = put_shares(summary, out);
+    if (status == MR_OK)
+        status = mr_summary_put_kept(summary, out);
     if (status == MR_OK)
         status = put_remarks(summary, out);
     if (status == MR_OK)

@@ -85,7 +85,7 @@ static void set_preload(void)
 
 static void set_environment(const struct mr_target *target)
 {
-    char timeout[32];
+    char timeout[32], prune[32], depth[32];
 
     if (!target->endpoint) {
         (void)setenv("MILLRACE_DISABLED", "1", 1);
@@ -97,6 +97,10 @@ static void set_environment(const struct mr_target *target)
     (void)setenv("MILLRACE_POLICY", target->policy, 1);
     (void)setenv("MILLRACE_BLOCK_TIMEOUT", timeout, 1);
     (void)setenv("MILLRACE_CLOCK", target->clock, 1);
+    (void)snprintf(prune, sizeof(prune), "%" PRIu64 "ns", target->prune_ns);
+    (void)setenv("MILLRACE_PRUNE", prune, 1);
+    (void)snprintf(depth, sizeof(depth), "%" PRIu64, target->depth);
+    (void)setenv("MILLRACE_DEPTH", depth, 1);
     if (target->counters && target->counters[0])
         (void)setenv("MILLRACE_COUNTERS", target->counters, 1);
 }

@@ -22,8 +22,10 @@ struct mr_target {
     char **argv;
     const char *endpoint; /* NULL: run it untraced; "": nothing is sent */
     const char *policy, *clock, *counters;
+    uint64_t depth; /* MILLRACE_DEPTH; 0: no limit */
     uint64_t block_timeout_ns;
-    bool preload; /* it has the hooks, but not the library */
+    uint64_t prune_ns; /* 0: off */
+    bool preload;      /* it has the hooks, but not the library */
     /* Results. */
     uint64_t started_ns; /* Unix time */
     uint64_t wall_ns;

@@ -1,0 +1,55 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "cli/leave_out.h"
+
+#include <string.h>
+
+#define ANONYMOUS "(anonymous namespace)"
+
+/* Where the parameters of a C++ function begin, or something a list of globs cannot hold. */
+static size_t bare_size(const char *name)
+{
+    size_t size = strcspn(name, "(,'");
+
+    while (strncmp(name + size, ANONYMOUS, sizeof(ANONYMOUS) - 1) == 0) {
+        size += sizeof(ANONYMOUS) - 1;
+        size += strcspn(name + size, "(,'");
+    }
+    return size;
+}
+
+/* The names as globs: of a C++ function, without its parameters. */
+static enum mr_status put_globs(const char *const *names, size_t count,
+                                struct mr_buffer *out)
+{
+    enum mr_status status = MR_OK;
+
+    for (size_t i = 0; i < count && status == MR_OK; i++) {
+        size_t size = bare_size(names[i]);
+
+        status = mr_buffer_append_format(out, "%s%.*s%s", i ? "," : "", (int)size,
+                                         names[i], names[i][size] ? "*" : "");
+    }
+    return status;
+}
+
+enum mr_status mr_leave_out_put(const char *const *names, size_t count,
+                                struct mr_buffer *out)
+{
+    enum mr_status status =
+        mr_buffer_append_text(out, "Leave them out: MILLRACE_EXCEPT='");
+
+    if (status == MR_OK)
+        status = put_globs(names, count, out);
+    if (status == MR_OK)
+        status = mr_buffer_append_text(
+            out,
+            "'\n"
+            "or, while it runs: millrace attach PID --off --only NAME;\n"
+            "or count them only: MILLRACE_PRUNE=20ns, millrace attach PID --prune 20ns, "
+            "millrace record --prune 20ns;\n"
+            "or for good: MR_NEVER_TRACE before each, and with -finstrument-functions "
+            "gcc's\n"
+            "-finstrument-functions-exclude-file-list=PART_OF_PATH,... or clang's "
+            "-finstrument-functions-after-inlining.\n");
+    return status;
+}
