@@ -1,0 +1,94 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "scale/options.h"
+
+#include "scale/template.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#define EXIT_USAGE 2
+
+static const struct mr_option_spec specs[] = {
+#define MR_OPTION(...) MR_OPTION_SPEC(struct mr_scale_options, __VA_ARGS__)
+#include "scale/options.def"
+#undef MR_OPTION
+};
+
+static const struct mr_option_table table = {
+    .command = "millrace scale",
+    .summary =
+        "starts and stops workers of a level by how busy they are, through commands "
+        "of yours",
+    .specs = specs,
+    .spec_count = MR_ARRAY_COUNT(specs)};
+
+static enum mr_status check_needed(const char *flag, const char *text,
+                                   struct mr_error *error)
+{
+    char option[32];
+
+    (void)snprintf(option, sizeof(option), "--%s", flag);
+    if (!text || !*text)
+        return mr_error_set(error, MR_EUSAGE, "%s is needed", option);
+    return mr_template_check(option, text, error);
+}
+
+static enum mr_status check_places(const struct mr_scale_options *options,
+                                   struct mr_error *error)
+{
+    /* A text for all workers is the same for each: the first would be started again and again. */
+    if (!strstr(options->metrics, "{n"))
+        return mr_error_set(error, MR_EUSAGE,
+                            "--metrics: '%s' has no {n}: every worker has one of its own",
+                            options->metrics);
+    if (!strstr(options->start, "{n") && !strstr(options->start, "{count}"))
+        return mr_error_set(error, MR_EUSAGE, "--start: '%s' has no {n} and no {count}",
+                            options->start);
+    return MR_OK;
+}
+
+static enum mr_status check(const struct mr_scale_options *options,
+                            struct mr_error *error)
+{
+    enum mr_status status = check_needed("metrics", options->metrics, error);
+
+    if (status == MR_OK)
+        status = check_needed("start", options->start, error);
+    if (status == MR_OK)
+        status = check_needed("drain", options->drain, error);
+    if (status == MR_OK)
+        status = check_needed("stop", options->stop, error);
+    if (status == MR_OK)
+        status = check_places(options, error);
+    if (status == MR_OK)
+        status = mr_template_check("--add-level", options->add_level, error);
+    if (status == MR_OK && options->min > options->max)
+        status = mr_error_set(error, MR_EUSAGE,
+                              "--min: %" PRIu64 " is more than --max, %" PRIu64,
+                              options->min, options->max);
+    if (status == MR_OK && options->low >= options->high)
+        status = mr_error_set(error, MR_EUSAGE,
+                              "--low: %" PRIu64 " is not below --high, %" PRIu64,
+                              options->low, options->high);
+    if (status == MR_OK && *options->add_level && !*options->master)
+        status = mr_error_set(error, MR_EUSAGE,
+                              "--add-level needs --master, whose use it goes by");
+    return status;
+}
+
+int mr_scale_options_read(int argc, char **argv, struct mr_scale_options *options)
+{
+    struct mr_error error = MR_ERROR_NONE;
+    int first = 0;
+    int exit_status;
+
+    memset(options, 0, sizeof(*options));
+    exit_status = mr_options_start(&table, options, argc, argv, &first);
+    if (exit_status >= 0)
+        return exit_status;
+    if (check(options, &error) == MR_OK)
+        return -1;
+    (void)fprintf(stderr, "%s: %s\n", table.command, error.text);
+    return EXIT_USAGE;
+}
