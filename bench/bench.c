@@ -19,6 +19,13 @@ struct bench {
 static const struct bench benches[] = {
     {"probe", mr_bench_probe_command,
      "what a traced call costs, by each door, beside the floor and other tracers"},
+    {"pipeline", mr_bench_pipeline_command,
+     "what a worker costs per event, by part and stream, beside a plain loop"},
+    {"overhead", mr_bench_overhead_command,
+     "what tracing costs a program, phase by phase, after MooBench, beside its peers"},
+    {"chain", mr_bench_chain_command,
+     "what a chain costs per event and per sender, by workers and levels; a model of "
+     "many hosts"},
 };
 
 static void print_help(FILE *out)
@@ -36,14 +43,11 @@ static void print_help(FILE *out)
 static int unknown(const char *name)
 {
     const char *names[MR_ARRAY_COUNT(benches)];
-    const char *nearest;
 
     for (size_t i = 0; i < MR_ARRAY_COUNT(benches); i++)
         names[i] = benches[i].name;
-    nearest = mr_options_nearest(name, names, MR_ARRAY_COUNT(benches));
-    (void)fprintf(stderr, "millrace bench: unknown command '%.80s' (%s%s%s)\n", name,
-                  nearest ? "did you mean '" : "see 'millrace bench ",
-                  nearest ? nearest : "--help", nearest ? "'?" : "'");
+    mr_options_tell_unknown("millrace bench", "command", name, names,
+                            MR_ARRAY_COUNT(benches));
     return EXIT_USAGE;
 }
 

@@ -19,5 +19,8 @@ int mr_bench_command(int argc, char **argv);
 
 /* The commands. */
 int mr_bench_probe_command(int argc, char **argv);
+int mr_bench_pipeline_command(int argc, char **argv);
+int mr_bench_overhead_command(int argc, char **argv);
+int mr_bench_chain_command(int argc, char **argv);
 
 #endif

@@ -3,10 +3,13 @@
 
 #include "base/assert.h"
 #include "base/clock.h"
+#include "base/hash.h"
+#include "bench/interrupt.h"
 #include "bench/sources.h"
 
 #include <errno.h>
 #include <ftw.h>
+#include <inttypes.h>
 #include <libgen.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -108,23 +111,35 @@ static void set_pkg_config_path(struct mr_build *build)
                  prefix, prefix, before ? ":" : "", before ? before : "");
 }
 
-static enum mr_status try_tool(const struct mr_build *build, const char *tool,
-                               const char *advice, struct mr_error *error)
+void mr_build_version(const struct mr_build *build, const char *tool, char *out,
+                      size_t size)
 {
     struct mr_words words = {0};
     struct mr_command command = {
         .argv = &words, .env = &build->env, .timeout_ns = TOOL_NS};
-    enum mr_status status;
+    const char *text;
 
-    mr_words_add(&words, "%s", tool);
+    out[0] = '\0';
+    mr_words_add(&words, "%s", tool ? tool : build->compiler);
     mr_words_add(&words, "--version");
-    status = mr_command_run(&command, NULL);
-    if (status != MR_OK && status != MR_END)
-        status =
-            mr_error_set(error, MR_ENOTFOUND, "cannot run '%.60s': %s", tool, advice);
+    if (mr_command_run(&command, NULL) == MR_OK) {
+        text = mr_command_text(&command.output);
+        (void)snprintf(out, size, "%.*s", (int)strcspn(text, "\n"), text);
+    }
     mr_command_fini(&command);
     mr_words_fini(&words);
-    return status;
+}
+
+static enum mr_status try_tool(const struct mr_build *build, const char *tool,
+                               const char *advice, struct mr_error *error)
+{
+    char version[16];
+
+    mr_build_version(build, tool, version, sizeof(version));
+    return *version || mr_interrupt_seen()
+               ? MR_OK
+               : mr_error_set(error, MR_ENOTFOUND, "cannot run '%.60s': %s", tool,
+                              advice);
 }
 
 enum mr_status mr_build_init(struct mr_build *build, const char *folder,
@@ -214,30 +229,53 @@ enum mr_status mr_build_run(const struct mr_build *build, const struct mr_words 
     return status;
 }
 
-static int64_t changed_ns(const char *path)
+/* Goes on from `seed` with what is in a file; one that cannot be read changes nothing. */
+static uint64_t hash_file(const char *path, uint64_t seed)
 {
-    struct stat stat_of;
+    FILE *file = fopen(path, "re");
+    uint8_t bytes[65536];
+    size_t size;
 
-    if (stat(path, &stat_of) != 0)
-        return 0;
-    return (int64_t)stat_of.st_mtim.tv_sec * 1000000000 + stat_of.st_mtim.tv_nsec;
+    while (file && (size = fread(bytes, 1, sizeof(bytes), file)) > 0)
+        seed = mr_hash64_seed(mr_span_of(bytes, size), seed);
+    if (file)
+        (void)fclose(file);
+    return seed;
 }
 
-/* `product` is newer than `source` and was made by `line`, which `stamp` keeps. */
-static bool is_up_to_date(const char *product, const char *source, const char *stamp,
-                          const char *line)
+/*
+ * What an object is made from: the source, all that is embedded unless it is somebody
+ * else's, and what the command line names of millrace: its header, and the specs file.
+ */
+static uint64_t hash_inputs(const struct mr_words *words, const char *source,
+                            bool is_foreign)
 {
-    int64_t made_ns = changed_ns(product);
+    static const char specs[] = "-specs=";
+    uint64_t hash = hash_file(source, 0);
+    char path[PATH_MAX];
 
-    return made_ns > 0 && made_ns > changed_ns(source) &&
-           holds(stamp, mr_span_of((const uint8_t *)line, strlen(line)));
+    for (size_t i = 0; i < mr_source_file_count && !is_foreign; i++)
+        hash = mr_hash64_seed(
+            mr_span_of(mr_source_files[i].data, mr_source_files[i].size), hash);
+    for (size_t i = 0; i < words->count; i++) {
+        const char *word = words->items[i];
+
+        if (strncmp(word, "-I", 2) == 0) {
+            (void)snprintf(path, sizeof(path), "%.*s/millrace/probe.h", PATH_MAX - 64,
+                           word + 2);
+            hash = hash_file(path, hash);
+        } else if (strncmp(word, specs, sizeof(specs) - 1) == 0) {
+            hash = hash_file(word + sizeof(specs) - 1, hash);
+        }
+    }
+    return hash;
 }
 
 enum mr_status mr_build_object(const struct mr_build *build,
                                const struct mr_build_object *object,
                                struct mr_error *error)
 {
-    char source[PATH_MAX], product[PATH_MAX], stamp[PATH_MAX], line[8192];
+    char source[PATH_MAX], product[PATH_MAX], stamp[PATH_MAX], line[8192], made[8224];
     struct mr_words words = {0};
     enum mr_status status = MR_OK;
 
@@ -245,7 +283,7 @@ enum mr_status mr_build_object(const struct mr_build *build,
                    *object->source == '/' ? "" : build->folder,
                    *object->source == '/' ? "" : "/source/", object->source);
     (void)mr_build_path(build, object->object, product);
-    (void)snprintf(stamp, sizeof(stamp), "%.*s.flags", (int)sizeof(stamp) - 8, product);
+    (void)snprintf(stamp, sizeof(stamp), "%.*s.made", (int)sizeof(stamp) - 8, product);
     mr_words_split(&words, object->compiler ? object->compiler : build->compiler);
     mr_words_split(&words, "-O2");
     mr_words_add_all(&words, object->flags);
@@ -253,12 +291,15 @@ enum mr_status mr_build_object(const struct mr_build *build,
     mr_words_add(&words, "%s", source);
     mr_words_add(&words, "-o");
     mr_words_add(&words, "%s", product);
-    (void)mr_words_join(&words, line, sizeof(line));
-    if (!is_up_to_date(product, source, stamp, line)) {
+    (void)snprintf(made, sizeof(made), "%s\n%016" PRIx64 "\n",
+                   mr_words_join(&words, line, sizeof(line)),
+                   hash_inputs(&words, source, *object->source == '/'));
+    if (access(product, R_OK) != 0 ||
+        !holds(stamp, mr_span_of((const uint8_t *)made, strlen(made)))) {
         (void)unlink(stamp);
         status = mr_build_run(build, &words, COMPILE_NS, error);
         if (status == MR_OK)
-            status = mr_file_write(stamp, mr_span_of((const uint8_t *)line, strlen(line)),
+            status = mr_file_write(stamp, mr_span_of((const uint8_t *)made, strlen(made)),
                                    error);
     }
     mr_words_fini(&words);

@@ -8,8 +8,9 @@
  *     status = mr_build_object(&build, &(struct mr_build_object){...}, &error);
  *     status = mr_build_link(&build, "tiny.hooks", &words, &error);
  *
- * Sources are written to FOLDER/source, programs to FOLDER. What is there, newer than its
- * source and made by the same command line, is kept: SQLite takes a minute.
+ * Sources are written to FOLDER/source, programs to FOLDER. An object that is there, made by
+ * the same command line from the same bytes of source, headers of millrace and specs (file
+ * OBJECT.made says so), is kept: SQLite takes a minute.
  */
 #ifndef MR_BENCH_BUILD_H
 #define MR_BENCH_BUILD_H
@@ -63,6 +64,10 @@ const char *mr_build_path(const struct mr_build *build, const char *name,
 /* Runs `words` in the folder; for steps between. */
 enum mr_status mr_build_run(const struct mr_build *build, const struct mr_words *words,
                             uint64_t timeout_ns, struct mr_error *error);
+
+/* The first line of `TOOL --version`; "" where there is none. TOOL NULL: the compiler's. */
+void mr_build_version(const struct mr_build *build, const char *tool, char *out,
+                      size_t size);
 
 /* Makes the folder and those above it. MR_EIO. */
 enum mr_status mr_folder_make(const char *path, struct mr_error *error);

@@ -100,16 +100,41 @@ static uint64_t ns_of(struct timeval time)
     return (uint64_t)time.tv_sec * MR_SECOND_NS + (uint64_t)time.tv_usec * 1000;
 }
 
+pid_t mr_usage_wait(pid_t pid, int options, int *status, struct mr_usage *usage)
+{
+    struct rusage resources;
+    pid_t ended = wait4(pid, status, options, &resources);
+
+    if (ended == pid)
+        usage->cpu_ns = ns_of(resources.ru_utime) + ns_of(resources.ru_stime);
+    return ended;
+}
+
+uint64_t mr_usage_peak_kib(pid_t pid)
+{
+    char path[64], line[128];
+    uint64_t peak_kib = 0;
+    FILE *file;
+
+    (void)snprintf(path, sizeof(path), "/proc/%ld/status", (long)pid);
+    file = fopen(path, "re");
+    while (file && fgets(line, sizeof(line), file))
+        if (strncmp(line, "VmHWM:", 6) == 0)
+            peak_kib = strtoull(line + 6, NULL, 10);
+    if (file)
+        (void)fclose(file);
+    return peak_kib;
+}
+
 static void reap(struct mr_command *command, pid_t pid)
 {
-    struct rusage usage;
+    struct mr_usage usage = {0};
     int status = 0;
 
-    while (wait4(pid, &status, 0, &usage) < 0 && errno == EINTR)
+    while (mr_usage_wait(pid, 0, &status, &usage) < 0 && errno == EINTR)
         continue;
     command->wall_ns = mr_clock_monotonic_ns() - command->started_ns;
-    command->cpu_ns = ns_of(usage.ru_utime) + ns_of(usage.ru_stime);
-    command->rss_max_kib = (uint64_t)usage.ru_maxrss;
+    command->cpu_ns = usage.cpu_ns;
     command->exit_status =
         WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
 }

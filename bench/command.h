@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Programs that a benchmark runs: lists of words, and a run to the end with what was
- * printed, the time and the memory it took. One thread.
+ * printed and the time it took. One thread.
  *
  *     struct mr_words words = {0};
  *     mr_words_add(&words, "%s", "uname");
@@ -49,7 +49,7 @@ struct mr_command {
     uint64_t timeout_ns;
     /* Results; started_ns is CLOCK_MONOTONIC. */
     int exit_status; /* 128 + signal */
-    uint64_t started_ns, wall_ns, cpu_ns, rss_max_kib;
+    uint64_t started_ns, wall_ns, cpu_ns;
     struct mr_buffer output, errors; /* stdout, stderr; 1 MiB of each at most */
 };
 
@@ -60,6 +60,16 @@ struct mr_command {
  */
 enum mr_status mr_command_run(struct mr_command *command, struct mr_error *error);
 void mr_command_fini(struct mr_command *command);
+
+/* What a process took. */
+struct mr_usage {
+    uint64_t cpu_ns;   /* when it has ended */
+    uint64_t peak_kib; /* largest resident memory, of its program alone */
+};
+/* While it runs. wait4() would tell of the process that it was before exec(), too. */
+uint64_t mr_usage_peak_kib(pid_t pid);
+/* As waitpid(), which it is but for usage->cpu_ns, told when it returns `pid`. */
+pid_t mr_usage_wait(pid_t pid, int options, int *status, struct mr_usage *usage);
 
 /* In a new process: `env` on top of ours, cleaned as above. */
 void mr_command_set_environment(const struct mr_words *env);

@@ -8,7 +8,8 @@
 #define NODES_MAX (1u << 16)
 #define SLOTS ((size_t)4 * NODES_MAX)
 #define SHAPE_SLOTS (1u << 22)
-#define DEPTH_MAX 4096
+#define DEPTH_MAX 16384
+#define STACKS_MAX 64
 #define PARTS 8
 #define BINS ((size_t)64 * PARTS)
 #define SITE_MASK 0x3fffffffu
@@ -25,6 +26,12 @@ struct frame {
     uint32_t node, site;
 };
 
+struct stack {
+    uint64_t time;
+    uint32_t depth;
+    struct frame frames[DEPTH_MAX];
+};
+
 struct lane_plain {
     struct node *nodes;
     uint32_t node_count;
@@ -32,9 +39,8 @@ struct lane_plain {
     uint64_t *shapes; /* hashes, 0: free */
     uint64_t shape_count, mismatches;
     uint32_t *bins;
-    uint64_t time;
-    uint32_t depth;
-    struct frame frames[DEPTH_MAX];
+    struct stack *stack; /* the chosen one */
+    struct stack *stacks[STACKS_MAX];
 };
 
 struct lane_plain *lane_plain_new(void)
@@ -49,12 +55,33 @@ struct lane_plain *lane_plain_new(void)
     CHECK(plain->nodes && plain->slots && plain->shapes && plain->bins);
     plain->nodes[0] = (struct node){.site = UINT32_MAX};
     plain->node_count = 1;
-    plain->frames[0] = (struct frame){.site = UINT32_MAX};
+    lane_plain_choose(plain, 0);
     return plain;
+}
+
+void lane_plain_choose(struct lane_plain *plain, uint32_t number)
+{
+    struct stack **at = &plain->stacks[number % STACKS_MAX];
+
+    if (!*at) {
+        *at = calloc(1, sizeof(**at));
+        CHECK(*at);
+        (*at)->frames[0] = (struct frame){.site = UINT32_MAX};
+    }
+    plain->stack = *at;
+}
+
+void lane_plain_reset(struct lane_plain *plain)
+{
+    for (uint32_t i = 0; i < STACKS_MAX; i++)
+        if (plain->stacks[i])
+            plain->stacks[i]->depth = 0;
 }
 
 void lane_plain_free(struct lane_plain *plain)
 {
+    for (uint32_t i = 0; i < STACKS_MAX; i++)
+        free(plain->stacks[i]);
     free(plain->nodes);
     free(plain->slots);
     free(plain->shapes);
@@ -135,8 +162,9 @@ static void fold(struct frame *parent, uint64_t hash)
 
 void lane_plain_run(struct lane_plain *plain, const uint64_t *words, uint64_t count)
 {
-    struct frame *top = &plain->frames[plain->depth];
-    uint64_t time = plain->time;
+    struct stack *stack = plain->stack;
+    struct frame *top = &stack->frames[stack->depth];
+    uint64_t time = stack->time;
 
     for (uint64_t i = 0; i < count; i++) {
         uint64_t word = words[i];
@@ -148,7 +176,7 @@ void lane_plain_run(struct lane_plain *plain, const uint64_t *words, uint64_t co
 
             if (MR_UNLIKELY(plain->nodes[node].site != site))
                 node = find_child(plain, top->node, site);
-            CHECK(++top < plain->frames + DEPTH_MAX);
+            CHECK(++top < stack->frames + DEPTH_MAX);
             *top = (struct frame){time, 0, site, 0, node, site};
             continue;
         }
@@ -159,13 +187,13 @@ void lane_plain_run(struct lane_plain *plain, const uint64_t *words, uint64_t co
         count_call(&plain->nodes[top->node], time - top->start,
                    time - top->start - top->child);
         top[-1].child += time - top->start;
-        if (--top != plain->frames)
+        if (--top != stack->frames)
             fold(top, mix(top[1].hash));
         else
             count_shape(plain, mix(top[1].hash) | 1);
     }
-    plain->depth = (uint32_t)(top - plain->frames);
-    plain->time = time;
+    stack->depth = (uint32_t)(top - stack->frames);
+    stack->time = time;
 }
 
 uint64_t lane_plain_calls(const struct lane_plain *plain)

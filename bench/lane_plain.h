@@ -17,6 +17,10 @@
 struct lane_plain;
 
 struct lane_plain *lane_plain_new(void); /* aborts without memory */
+/* The words that follow belong to another thread's stack: 0 at first, up to 63. */
+void lane_plain_choose(struct lane_plain *plain, uint32_t number);
+/* Nothing is open any more, on any stack. */
+void lane_plain_reset(struct lane_plain *plain);
 void lane_plain_run(struct lane_plain *plain, const uint64_t *words, uint64_t count);
 uint64_t lane_plain_calls(const struct lane_plain *plain);
 uint32_t lane_plain_paths(const struct lane_plain *plain);

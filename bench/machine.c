@@ -2,14 +2,19 @@
 #include "bench/machine.h"
 
 #include "base/clock.h"
+#include "base/compiler.h"
 
 #include <inttypes.h>
 #include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/utsname.h>
+#include <unistd.h>
 
+#define IDLE_FIELD 3
+#define IOWAIT_FIELD 4
 #define STEAL_FIELD 7    /* of the line "cpu", from 0: user nice system idle iowait ... */
 #define COUNTED_FIELDS 8 /* guest times are part of user times */
 
@@ -43,6 +48,8 @@ enum mr_status mr_machine_ticks_parse(const char *text, struct mr_machine_ticks 
         ticks->total += value;
         if (i == STEAL_FIELD)
             ticks->steal = value;
+        if (i == IDLE_FIELD || i == IOWAIT_FIELD)
+            ticks->idle += value;
         at = end;
     }
     return MR_OK;
@@ -65,6 +72,43 @@ double mr_machine_steal(const struct mr_machine_ticks *before,
     if (after->total <= before->total || after->steal < before->steal)
         return 0;
     return (double)(after->steal - before->steal) / (double)total;
+}
+
+double mr_machine_others(const struct mr_machine_ticks *before,
+                         const struct mr_machine_ticks *after, double own_s)
+{
+    double total = (double)(after->total - before->total);
+    double unused = (double)(after->idle - before->idle) +
+                    (double)(after->steal - before->steal) +
+                    own_s * (double)sysconf(_SC_CLK_TCK);
+
+    return after->total > before->total && unused < total ? 1 - unused / total : 0;
+}
+
+double mr_machine_own_s(void)
+{
+    const int whose[] = {RUSAGE_SELF, RUSAGE_CHILDREN};
+    double seconds = 0;
+
+    for (size_t i = 0; i < MR_ARRAY_COUNT(whose); i++) {
+        struct rusage usage;
+
+        if (getrusage(whose[i], &usage) == 0)
+            seconds += (double)(usage.ru_utime.tv_sec + usage.ru_stime.tv_sec) +
+                       (double)(usage.ru_utime.tv_usec + usage.ru_stime.tv_usec) / 1e6;
+    }
+    return seconds;
+}
+
+void mr_machine_leave_cpu(int cpu)
+{
+    cpu_set_t set;
+
+    if (cpu < 0 || sched_getaffinity(0, sizeof(set), &set) != 0)
+        return;
+    CPU_CLR((unsigned)cpu, &set);
+    if (CPU_COUNT(&set) > 0)
+        (void)sched_setaffinity(0, sizeof(set), &set);
 }
 
 uint32_t mr_machine_cpus(void)

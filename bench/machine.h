@@ -17,7 +17,7 @@
 
 /* Of all processors, in the kernel's ticks. */
 struct mr_machine_ticks {
-    uint64_t total, steal;
+    uint64_t total, steal, idle; /* idle: waiting for disks included */
 };
 
 /* From the text of /proc/stat. MR_EFORMAT. */
@@ -27,6 +27,15 @@ void mr_machine_ticks(struct mr_machine_ticks *ticks);
 /* The stolen share of the time between, 0 to 1. */
 double mr_machine_steal(const struct mr_machine_ticks *before,
                         const struct mr_machine_ticks *after);
+
+/* The share of the time between, 0 to 1, that neither was idle or stolen nor is in own_s, our own seconds of CPU time. */
+double mr_machine_others(const struct mr_machine_ticks *before,
+                         const struct mr_machine_ticks *after, double own_s);
+/* CPU time of this process, and of those that it started and that ended. */
+double mr_machine_own_s(void);
+
+/* The calling thread, and what it starts from then on, is kept off a processor, if there is another; -1: nothing. */
+void mr_machine_leave_cpu(int cpu);
 
 /* Processors that this process may use. */
 uint32_t mr_machine_cpus(void);

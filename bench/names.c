@@ -48,17 +48,17 @@ static enum mr_status choose_word(const char *option, const char *word,
                                   const char *const *names, size_t count, uint32_t *mask,
                                   struct mr_error *error)
 {
+    for (size_t i = 0; i < count; i++)
+        if (strcmp(word, names[i]) == 0) {
+            *mask |= UINT32_C(1) << i;
+            return MR_OK;
+        }
     if (strcmp(word, "all") == 0) {
         *mask = (UINT32_C(1) << count) - 1;
         return MR_OK;
     }
     if (strcmp(word, "none") == 0)
         return MR_OK;
-    for (size_t i = 0; i < count; i++)
-        if (strcmp(word, names[i]) == 0) {
-            *mask |= UINT32_C(1) << i;
-            return MR_OK;
-        }
     return unknown(option, word, names, count, error);
 }
 

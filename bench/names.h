@@ -13,7 +13,7 @@
 #include <stdint.h>
 
 /*
- * Bit i of *mask: names[i] was chosen. MR_EUSAGE names the word that is none of them, the
+ * Bit i of *mask: names[i] was chosen. A name that is "all" or "none" itself is the name. MR_EUSAGE names the word that is none of them, the
  * nearest one and all there are; also for an empty list.
  */
 enum mr_status mr_names_choose(const char *option, const char *text,

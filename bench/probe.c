@@ -6,10 +6,11 @@
 #include "bench/interrupt.h"
 #include "bench/machine.h"
 #include "bench/names.h"
+#include "bench/sqlite.h"
 
 #include <errno.h>
+#include <inttypes.h>
 #include <math.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -23,8 +24,6 @@
 #define SELF_CHECK_SHARE 0.05
 #define THREADS_MAX 64
 #define THREAD_LIST_MAX 16
-#define SKIPPED_MAX ((size_t)1 << 20)
-#define NAMES_MAX 24
 
 static const struct mr_option_spec specs[] = {
 #define MR_OPTION(...) MR_OPTION_SPEC(struct mr_probe_options, __VA_ARGS__)
@@ -45,56 +44,14 @@ struct choice {
     uint32_t variants, workloads, sinks, clocks;
     uint32_t threads[THREAD_LIST_MAX];
     size_t thread_count;
+    bool rivals_everywhere; /* else only in workload tiny */
+    bool clocks_everywhere; /* else, but for the first, only with MR_SINK_BARE() */
 };
 
 static int say(int exit_status, const char *text)
 {
     (void)fprintf(stderr, "%s: %s\n", table.command, text);
     return exit_status;
-}
-
-void mr_probe_skip(struct mr_probe_bench *bench, const char *format, ...)
-{
-    char line[400];
-    va_list arguments;
-
-    va_start(arguments, format);
-    (void)vsnprintf(line, sizeof(line), format, arguments);
-    va_end(arguments);
-    (void)fprintf(stderr, "%s: left out: %s\n", table.command, line);
-    (void)mr_buffer_append_format(&bench->skipped, "  %s\n", line);
-}
-
-/* Chooses among the variants of a kind by their names. */
-static enum mr_status choose_variants(const char *option, const char *text,
-                                      enum mr_variant_kind kind, uint32_t *variants,
-                                      struct mr_error *error)
-{
-    const char *names[NAMES_MAX] = {NULL};
-    size_t at[NAMES_MAX], count = 0;
-    uint32_t mask;
-    enum mr_status status;
-
-    for (size_t i = 0; i < mr_variant_count; i++)
-        if (mr_variants[i].kind == kind) {
-            names[count] = mr_variants[i].name;
-            at[count++] = i;
-        }
-    status = mr_names_choose(option, text, names, count, &mask, error);
-    for (size_t i = 0; i < count && status == MR_OK; i++)
-        if (mask >> i & 1)
-            *variants |= UINT32_C(1) << at[i];
-    return status;
-}
-
-static enum mr_status choose_clocks(const char *text, uint32_t *mask,
-                                    struct mr_error *error)
-{
-    const char *names[NAMES_MAX] = {NULL};
-
-    for (size_t i = 0; i < mr_probe_clock_count; i++)
-        names[i] = mr_probe_clocks[i].name;
-    return mr_names_choose("--clock", text, names, mr_probe_clock_count, mask, error);
 }
 
 static enum mr_status choose(struct mr_probe_options *options, struct choice *choice,
@@ -105,18 +62,20 @@ static enum mr_status choose(struct mr_probe_options *options, struct choice *ch
     const char *clocks = options->clocks;
     enum mr_status status;
 
-    *choice = (struct choice){0};
+    *choice =
+        (struct choice){.rivals_everywhere = !is_quick || strcmp(workloads, "all") != 0,
+                        .clocks_everywhere = strcmp(clocks, "all") != 0};
     if (is_quick && strcmp(workloads, "all") == 0)
         workloads = "tiny,rec10,body";
     if (is_quick && strcmp(sinks, "all") == 0)
         sinks = "off,tcp";
     if (is_quick && strcmp(clocks, "all") == 0)
         clocks = "tsc,hybrid";
-    status = choose_variants("--door", options->doors, MR_VARIANT_DOOR, &choice->variants,
-                             error);
+    status = mr_variants_choose("--door", options->doors, MR_VARIANT_DOOR,
+                                &choice->variants, error);
     if (status == MR_OK)
-        status = choose_variants("--rival", options->rivals, MR_VARIANT_RIVAL,
-                                 &choice->variants, error);
+        status = mr_variants_choose("--rival", options->rivals, MR_VARIANT_RIVAL,
+                                    &choice->variants, error);
     if (status == MR_OK)
         status = mr_names_choose("--workload", workloads, mr_workload_names,
                                  MR_WORKLOAD_COUNT, &choice->workloads, error);
@@ -124,7 +83,7 @@ static enum mr_status choose(struct mr_probe_options *options, struct choice *ch
         status = mr_names_choose("--sink", sinks, mr_sink_names, MR_SINK_COUNT,
                                  &choice->sinks, error);
     if (status == MR_OK)
-        status = choose_clocks(clocks, &choice->clocks, error);
+        status = mr_probe_clocks_choose(clocks, &choice->clocks, error);
     if (status == MR_OK)
         status = mr_names_numbers("--threads", is_quick ? "1" : options->threads,
                                   THREADS_MAX, choice->threads, THREAD_LIST_MAX,
@@ -200,17 +159,18 @@ static enum mr_status add_door(struct mr_probe_bench *bench, const struct choice
     which.clock = &mr_probe_clocks[0];
     if (which.workload == MR_WORKLOAD_STAMPS)
         return add_stamps(bench, choice, which);
-    for (int sink = MR_SINK_OFF; sink < MR_SINK_TCP && status == MR_OK; sink++) {
+    for (int sink = MR_SINK_OFF; sink < MR_SINK_DISCARD && status == MR_OK; sink++) {
         which.sink = (enum mr_sink)sink;
         if (choice->sinks >> sink & 1 && which.threads == 1)
             status = add_case(bench, &which);
     }
-    for (int sink = MR_SINK_TCP; sink < MR_SINK_COUNT; sink++)
+    for (int sink = MR_SINK_DISCARD; sink < MR_SINK_COUNT; sink++)
         for (size_t i = 0; i < mr_probe_clock_count && status == MR_OK; i++) {
             which.sink = (enum mr_sink)sink;
             which.clock = &mr_probe_clocks[i];
             if (choice->sinks >> sink & 1 && choice->clocks >> i & 1 &&
-                (which.threads == 1 || sink == MR_SINK_TCP))
+                (which.threads == 1 || sink == MR_SINK_TCP) &&
+                (i == 0 || MR_SINK_BARE(sink) || choice->clocks_everywhere))
                 status = add_case(bench, &which);
         }
     return status;
@@ -236,8 +196,8 @@ static uint32_t variants_of(const char *compiler)
     return mask;
 }
 
-static bool is_wanted(const struct mr_probe_bench *bench, const struct choice *choice,
-                      size_t variant, enum mr_workload workload, uint32_t threads)
+static bool is_wanted(const struct choice *choice, size_t variant,
+                      enum mr_workload workload, uint32_t threads)
 {
     const struct mr_variant *which = &mr_variants[variant];
     bool is_chosen = choice->variants >> variant & 1;
@@ -256,7 +216,7 @@ static bool is_wanted(const struct mr_probe_bench *bench, const struct choice *c
     case MR_VARIANT_RIVAL:
         return is_chosen && threads == 1 && workload != MR_WORKLOAD_START &&
                workload != MR_WORKLOAD_STAMPS &&
-               (!bench->options.quick || workload == MR_WORKLOAD_TINY);
+               (choice->rivals_everywhere || workload == MR_WORKLOAD_TINY);
     }
     return false;
 }
@@ -273,13 +233,13 @@ static enum mr_status add_variant(struct mr_probe_bench *bench,
     if (status == MR_END)
         return MR_END;
     if (status != MR_OK) {
-        mr_probe_skip(bench, "%s/%s: %s", which.variant->name,
-                      mr_workload_names[workload], error.text);
+        mr_bench_report_skip(&bench->report, "%s/%s: %s", which.variant->name,
+                             mr_workload_names[workload], error.text);
         return MR_OK;
     }
     for (size_t i = 0; i < thread_count && status == MR_OK; i++) {
         which.threads = choice->threads[i];
-        if (!is_wanted(bench, choice, variant, workload, which.threads))
+        if (!is_wanted(choice, variant, workload, which.threads))
             continue;
         status = which.variant->kind == MR_VARIANT_DOOR ? add_door(bench, choice, which)
                                                         : add_case(bench, &which);
@@ -287,61 +247,65 @@ static enum mr_status add_variant(struct mr_probe_bench *bench,
     return status;
 }
 
-static bool has_tool(const struct mr_probe_bench *bench, const struct mr_variant *variant)
-{
-    struct mr_words line = {0};
-    enum mr_status status = MR_OK;
-
-    if (!variant->tool)
-        return true;
-    mr_words_add(&line, "%s", variant->tool);
-    mr_words_add(&line, "--version");
-    status = mr_build_run(&bench->build, &line, MR_PROBE_TOOL_NS, NULL);
-    mr_words_fini(&line);
-    return status == MR_OK;
-}
-
 /* A door or rival that is not here at all is told once, not for each workload. */
 static void leave_out_absent(struct mr_probe_bench *bench, struct choice *choice)
 {
     for (size_t i = 0; i < mr_variant_count; i++) {
-        const struct mr_variant *variant = &mr_variants[i];
-        struct mr_words flags = {0};
+        struct mr_error error = MR_ERROR_NONE;
 
-        if (!(choice->variants >> i & 1))
+        if (!(choice->variants >> i & 1) ||
+            mr_variant_find(&bench->build, &mr_variants[i], &error) == MR_OK)
             continue;
-        if (!has_tool(bench, variant)) {
-            mr_probe_skip(
-                bench, "%s: not installed here (Debian: scripts/install-deps.sh bench)",
-                variant->name);
-            choice->variants &= ~(UINT32_C(1) << i);
-        } else if (variant->package &&
-                   mr_build_flags(&bench->build, variant->package, "--cflags", &flags,
-                                  NULL) != MR_OK) {
-            mr_probe_skip(bench, "%s: pkg-config knows no %s", variant->name,
-                          variant->package);
-            choice->variants &= ~(UINT32_C(1) << i);
-        }
-        mr_words_fini(&flags);
+        mr_bench_report_skip(&bench->report, "%s", error.text);
+        choice->variants &= ~(UINT32_C(1) << i);
     }
+}
+
+/* Compiles the programs of a workload, and tells, for SQLite takes a minute. */
+static enum mr_status compile_all(struct mr_probe_bench *bench,
+                                  const struct choice *choice, enum mr_workload workload)
+{
+    uint64_t started_ns = mr_clock_monotonic_ns();
+    struct mr_error error = MR_ERROR_NONE;
+    uint32_t variants = 0, count = 0;
+    enum mr_status status;
+
+    for (size_t i = 0; i < mr_variant_count; i++)
+        if (is_wanted(choice, i, workload, choice->threads[0])) {
+            variants |= UINT32_C(1) << i;
+            count++;
+        }
+    (void)fprintf(stderr, "%s: %s: compiling %" PRIu32 " programs ... ", table.command,
+                  mr_workload_names[workload], count);
+    status = mr_probe_compile(bench, variants, workload, &error);
+    (void)fprintf(stderr, "%.1f s\n",
+                  (double)(mr_clock_monotonic_ns() - started_ns) / 1e9);
+    if (status != MR_OK && status != MR_END)
+        mr_bench_report_skip(&bench->report, "%s: %s", mr_workload_names[workload],
+                             error.text);
+    return status == MR_END ? MR_END : MR_OK;
+}
+
+static enum mr_status add_workload(struct mr_probe_bench *bench,
+                                   const struct choice *choice, enum mr_workload workload)
+{
+    /* More threads than one only for tiny. */
+    size_t threads = workload == MR_WORKLOAD_TINY ? choice->thread_count : 1;
+    enum mr_status status = compile_all(bench, choice, workload);
+
+    for (size_t i = 0; i < mr_variant_count && status == MR_OK; i++)
+        if (is_wanted(choice, i, workload, choice->threads[0]))
+            status = add_variant(bench, choice, i, workload, threads);
+    return status;
 }
 
 static enum mr_status add_all(struct mr_probe_bench *bench, const struct choice *choice)
 {
     enum mr_status status = MR_OK;
 
-    for (int workload = 0; workload < MR_WORKLOAD_COUNT; workload++) {
-        /* More threads than one only for tiny. */
-        size_t threads = workload == MR_WORKLOAD_TINY ? choice->thread_count : 1;
-
-        if (!(choice->workloads >> workload & 1))
-            continue;
-        for (size_t i = 0; i < mr_variant_count && status == MR_OK; i++)
-            if (is_wanted(bench, choice, i, (enum mr_workload)workload,
-                          choice->threads[0]))
-                status =
-                    add_variant(bench, choice, i, (enum mr_workload)workload, threads);
-    }
+    for (int workload = 0; workload < MR_WORKLOAD_COUNT && status == MR_OK; workload++)
+        if (choice->workloads >> workload & 1)
+            status = add_workload(bench, choice, (enum mr_workload)workload);
     return status;
 }
 
@@ -378,25 +342,6 @@ static int judge_self_check(const struct mr_probe_bench *bench)
     return is_near ? EXIT_SUCCESS : EXIT_FAILURE;
 }
 
-/* SQLite's sources: as told, or where a build tree keeps them. */
-static void find_sqlite(struct mr_probe_bench *bench)
-{
-    char exe[PATH_MAX], path[PATH_MAX + 64];
-    ssize_t size = readlink("/proc/self/exe", exe, sizeof(exe) - 1);
-
-    exe[size > 0 ? size : 0] = '\0';
-    if (*bench->options.sqlite)
-        (void)snprintf(path, sizeof(path), "%s", bench->options.sqlite);
-    else if (strrchr(exe, '/'))
-        (void)snprintf(path, sizeof(path), "%.*s/../../cache/sqlite3/amalgamation",
-                       (int)(strrchr(exe, '/') - exe), exe);
-    if (!realpath(path, bench->sqlite))
-        bench->sqlite[0] = '\0';
-    (void)snprintf(path, sizeof(path), "%s/sqlite3.c", bench->sqlite);
-    if (access(path, R_OK) != 0)
-        bench->sqlite[0] = '\0';
-}
-
 static enum mr_status make_scratch(struct mr_probe_bench *bench, struct mr_error *error)
 {
     char path[PATH_MAX];
@@ -405,7 +350,7 @@ static enum mr_status make_scratch(struct mr_probe_bench *bench, struct mr_error
     (void)snprintf(path, sizeof(path), "%.*s/scratch.%ld", PATH_MAX - 64,
                    bench->options.out, (long)getpid());
     status = mr_folder_make(path, error);
-    if (status == MR_OK && !realpath(path, bench->rival_folder))
+    if (status == MR_OK && !realpath(path, bench->rivals.folder))
         status = mr_error_set(error, MR_EIO, "%.100s: no usable path", path);
     return status;
 }
@@ -429,11 +374,12 @@ static enum mr_status prepare(struct mr_probe_bench *bench, struct mr_error *err
     uint32_t cpus = mr_machine_cpus();
     enum mr_status status;
 
-    mr_buffer_init(&bench->skipped, SKIPPED_MAX);
+    mr_bench_report_init(&bench->report, table.command, bench->options.out);
     bench->cpu = cpus > 1 ? (int)cpus - 1 : -1;
-    find_sqlite(bench);
+    mr_sqlite_find(bench->options.sqlite, bench->sqlite);
     (void)snprintf(path, sizeof(path), "%.*s/programs", PATH_MAX - 64,
                    bench->options.out);
+    bench->rivals.build = &bench->build;
     status = mr_build_init(&bench->build, path, error);
     if (status == MR_OK)
         status = make_scratch(bench, error);
@@ -454,12 +400,15 @@ static enum mr_status start_servers(struct mr_probe_bench *bench, struct mr_erro
     enum mr_status status = MR_OK;
 
     if (uses(bench, MR_SINK_TCP) || uses(bench, MR_SINK_COMPACT))
-        status = mr_receiver_start(&bench->receiver, error);
+        status = mr_receiver_start(&bench->receiver, NULL, bench->cpu, error);
     if (status != MR_OK || !uses(bench, MR_SINK_WORKER))
         return status;
-    (void)snprintf(path, sizeof(path), "%.*s.chain", PATH_MAX - 16, bench->rival_folder);
+    (void)snprintf(path, sizeof(path), "%.*s.chain", PATH_MAX - 16, bench->rivals.folder);
     status = mr_folder_make(path, error);
-    return status == MR_OK ? mr_server_start(&bench->server, path, error) : status;
+    return status == MR_OK
+               ? mr_server_start(&bench->server,
+                                 &(struct mr_server_config){.folder = path}, error)
+               : status;
 }
 
 static void finish(struct mr_probe_bench *bench)
@@ -468,12 +417,12 @@ static void finish(struct mr_probe_bench *bench)
 
     mr_server_stop(&bench->server);
     mr_receiver_stop(&bench->receiver);
-    mr_rivals_stop(bench);
-    if (*bench->rival_folder) {
+    mr_rivals_stop(&bench->rivals);
+    if (*bench->rivals.folder) {
         (void)snprintf(path, sizeof(path), "%.*s.chain", PATH_MAX - 16,
-                       bench->rival_folder);
+                       bench->rivals.folder);
         mr_folder_remove(path);
-        mr_folder_remove(bench->rival_folder);
+        mr_folder_remove(bench->rivals.folder);
     }
     for (size_t i = 0; i < bench->case_count; i++)
         for (int j = 0; j < MR_MEASURE_COUNT; j++)
@@ -481,7 +430,7 @@ static void finish(struct mr_probe_bench *bench)
     if (bench->samples)
         (void)fclose(bench->samples);
     mr_results_fini(&bench->results);
-    mr_buffer_fini(&bench->skipped);
+    mr_bench_report_fini(&bench->report);
     mr_build_fini(&bench->build);
     free(bench);
 }

@@ -1,12 +1,20 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "bench/probe.h"
 
+#include "bench/interrupt.h"
+#include "bench/machine.h"
+
 #include <elf.h>
+#include <errno.h>
+#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
-#define START_FILES 8u /* a compiler is slow with 100,000 functions at once */
+#define START_BLOCKS 100u /* of one object each; all are words of one command line */
+#define START_STEPS 8u
 
 const char *mr_probe_program(const struct mr_probe_bench *bench,
                              const struct mr_variant *variant, enum mr_workload workload,
@@ -18,55 +26,6 @@ const char *mr_probe_program(const struct mr_probe_bench *bench,
                    MR_WORKLOAD_SMALL(workload) ? "subject" : mr_workload_names[workload],
                    variant->name);
     return mr_build_path(&bench->build, name, path);
-}
-
-/* The variant's flags for what is traced. */
-static enum mr_status traced_flags(const struct mr_probe_bench *bench,
-                                   const struct mr_variant *variant,
-                                   struct mr_words *words, struct mr_error *error)
-{
-    mr_words_split(words, "-Isource");
-    mr_words_split(words, variant->cflags);
-    if (!variant->package)
-        return MR_OK;
-    return mr_build_flags(&bench->build, variant->package,
-                          variant->cflags_what ? variant->cflags_what : "--cflags", words,
-                          error);
-}
-
-static enum mr_status link_program(const struct mr_probe_bench *bench,
-                                   const struct mr_variant *variant,
-                                   enum mr_workload workload, struct mr_words *objects,
-                                   struct mr_error *error)
-{
-    char path[PATH_MAX];
-    enum mr_status status = MR_OK;
-
-    mr_words_split(objects, variant->libs);
-    if (variant->package)
-        status =
-            mr_build_flags(&bench->build, variant->package, "--libs", objects, error);
-    mr_words_split(objects, "-lm -ldl -pthread");
-    if (status == MR_OK)
-        status = mr_build_link(&bench->build, variant->compiler,
-                               mr_probe_program(bench, variant, workload, path), objects,
-                               error);
-    return status;
-}
-
-/* Compiles `source`; its object is added to `objects`. */
-static enum mr_status compile(const struct mr_probe_bench *bench,
-                              const struct mr_variant *variant, const char *source,
-                              const char *object, const struct mr_words *flags,
-                              struct mr_words *objects, struct mr_error *error)
-{
-    const struct mr_build_object wanted = {.compiler = variant->compiler,
-                                           .source = source,
-                                           .object = object,
-                                           .flags = flags};
-
-    mr_words_add(objects, "%s", object);
-    return mr_build_object(&bench->build, &wanted, error);
 }
 
 /* The harness of the small workloads is never traced. */
@@ -86,8 +45,8 @@ static enum mr_status compile_subject(const struct mr_probe_bench *bench,
     }
     (void)snprintf(object, sizeof(object), "subject.%s.o", variant->name);
     if (status == MR_OK)
-        status = compile(bench, variant, "bench/programs/subject.c", object, &flags,
-                         objects, error);
+        status = mr_variant_compile(&bench->build, variant, "bench/programs/subject.c",
+                                    object, &flags, objects, error);
     mr_words_fini(&flags);
     return status;
 }
@@ -105,13 +64,14 @@ static enum mr_status compile_nops(struct mr_probe_bench *bench,
     mr_words_split(&line, "-O2");
     mr_words_add_all(&line, flags);
     mr_words_split(&line, "-S source/bench/programs/workload.c -o workload.patchable.s");
-    status = mr_build_run(&bench->build, &line, MR_PROBE_TOOL_NS, error);
+    status = mr_build_run(&bench->build, &line, MR_VARIANT_TOOL_NS, error);
     if (status == MR_OK)
         status =
             mr_probe_nops(mr_build_path(&bench->build, "workload.patchable.s", from),
                           mr_build_path(&bench->build, "workload.nops.s", to), error);
     if (status == MR_OK)
-        status = compile(bench, variant, to, "workload.nops.o", &none, objects, error);
+        status = mr_variant_compile(&bench->build, variant, to, "workload.nops.o", &none,
+                                    objects, error);
     mr_words_fini(&line);
     return status;
 }
@@ -122,7 +82,7 @@ static enum mr_status build_small(struct mr_probe_bench *bench,
 {
     struct mr_words flags = {0};
     char object[64];
-    enum mr_status status = traced_flags(bench, variant, &flags, error);
+    enum mr_status status = mr_variant_flags(&bench->build, variant, &flags, error);
 
     (void)snprintf(object, sizeof(object), "workload.%s.o", variant->name);
     if (status == MR_OK)
@@ -130,8 +90,8 @@ static enum mr_status build_small(struct mr_probe_bench *bench,
     if (status == MR_OK && variant->kind == MR_VARIANT_NOPS)
         status = compile_nops(bench, variant, &flags, objects, error);
     else if (status == MR_OK)
-        status = compile(bench, variant, "bench/programs/workload.c", object, &flags,
-                         objects, error);
+        status = mr_variant_compile(&bench->build, variant, "bench/programs/workload.c",
+                                    object, &flags, objects, error);
     mr_words_fini(&flags);
     return status;
 }
@@ -142,7 +102,7 @@ static enum mr_status build_sqlite(struct mr_probe_bench *bench,
 {
     static const char *const sources[] = {"sqlite3", "speedtest1"};
     struct mr_words flags = {0};
-    enum mr_status status = traced_flags(bench, variant, &flags, error);
+    enum mr_status status = mr_variant_flags(&bench->build, variant, &flags, error);
 
     mr_words_split(&flags, "-w");
     mr_words_add(&flags, "-I%s", bench->sqlite);
@@ -152,7 +112,8 @@ static enum mr_status build_sqlite(struct mr_probe_bench *bench,
         (void)snprintf(source, sizeof(source), "%.*s/%s.c", PATH_MAX - 32, bench->sqlite,
                        sources[i]);
         (void)snprintf(object, sizeof(object), "%s.%s.o", sources[i], variant->name);
-        status = compile(bench, variant, source, object, &flags, objects, error);
+        status = mr_variant_compile(&bench->build, variant, source, object, &flags,
+                                    objects, error);
     }
     mr_words_fini(&flags);
     return status;
@@ -164,12 +125,12 @@ static enum mr_status build_stamps(struct mr_probe_bench *bench,
 {
     struct mr_words flags = {0};
     char object[64];
-    enum mr_status status = traced_flags(bench, variant, &flags, error);
+    enum mr_status status = mr_variant_flags(&bench->build, variant, &flags, error);
 
     (void)snprintf(object, sizeof(object), "workload.%s.o", variant->name);
     if (status == MR_OK)
-        status = compile(bench, variant, "bench/programs/workload.c", object, &flags,
-                         objects, error);
+        status = mr_variant_compile(&bench->build, variant, "bench/programs/workload.c",
+                                    object, &flags, objects, error);
     mr_words_fini(&flags);
     mr_words_split(&flags, "-std=c17 -D_GNU_SOURCE -Isource");
     (void)snprintf(object, sizeof(object), "stamps.%s.o", variant->name);
@@ -177,32 +138,41 @@ static enum mr_status build_stamps(struct mr_probe_bench *bench,
         status = mr_build_flags(&bench->build, variant->package, "--cflags-only-I",
                                 &flags, error);
     if (status == MR_OK)
-        status = compile(bench, variant, "bench/programs/stamps.c", object, &flags,
-                         objects, error);
+        status = mr_variant_compile(&bench->build, variant, "bench/programs/stamps.c",
+                                    object, &flags, objects, error);
     mr_words_fini(&flags);
     return status;
 }
 
-/* functions_N.c: a part of the functions of workload start. */
-static enum mr_status generate(const struct mr_probe_bench *bench, uint32_t file,
-                               struct mr_error *error)
+/*
+ * block.c: one of the START_BLOCKS equal parts of workload start's functions. All of them
+ * are static, so that one object may be linked as often as there are parts: a compiler
+ * takes a minute for 100,000 functions, and a second for 1,000. They have 0 to 7 steps,
+ * 90 bytes of code in the mean.
+ */
+static enum mr_status generate_block(const struct mr_probe_bench *bench,
+                                     struct mr_error *error)
 {
-    uint64_t count = bench->options.sites / START_FILES;
+    uint64_t count = (bench->options.sites + START_BLOCKS - 1) / START_BLOCKS;
     struct mr_buffer text;
-    char name[64], path[PATH_MAX];
+    char path[PATH_MAX];
     enum mr_status status;
 
     mr_buffer_init(&text, SIZE_MAX / 2);
-    status = mr_buffer_append_text(&text, "#include <stdint.h>\n");
-    for (uint64_t i = file * count; i < (file + 1) * count && status == MR_OK; i++)
+    status = mr_buffer_append_text(&text, "#include \"bench/programs/workload.h\"\n");
+    for (uint64_t i = 0; i < count && status == MR_OK; i++) {
         status = mr_buffer_append_format(
             &text,
-            "uint32_t function_%llu(uint32_t x);\n"
-            "uint32_t function_%llu(uint32_t x) { return x * %lluu + 7u; }\n",
-            (unsigned long long)i, (unsigned long long)i, (unsigned long long)i);
-    (void)snprintf(name, sizeof(name), "source/functions_%u.c", file);
+            "static __attribute__((used)) uint32_t function_%" PRIu64 "(uint32_t x)\n{\n",
+            i);
+        for (uint64_t step = 0; step < i % START_STEPS && status == MR_OK; step++)
+            status = mr_buffer_append_text(&text, "    x = WORKLOAD_STEP(x);\n");
+        if (status == MR_OK)
+            status =
+                mr_buffer_append_format(&text, "    return x + %" PRIu64 "u;\n}\n", i);
+    }
     if (status == MR_OK)
-        status = mr_file_write(mr_build_path(&bench->build, name, path),
+        status = mr_file_write(mr_build_path(&bench->build, "source/block.c", path),
                                mr_buffer_span(&text), error);
     mr_buffer_fini(&text);
     return status;
@@ -213,22 +183,21 @@ static enum mr_status build_start(struct mr_probe_bench *bench,
                                   struct mr_words *objects, struct mr_error *error)
 {
     struct mr_words flags = {0};
-    char source[64], object[64];
-    enum mr_status status = traced_flags(bench, variant, &flags, error);
+    char object[64];
+    enum mr_status status = mr_variant_flags(&bench->build, variant, &flags, error);
 
-    for (uint32_t i = 0; i < START_FILES && status == MR_OK; i++) {
-        (void)snprintf(source, sizeof(source), "functions_%u.c", i);
-        (void)snprintf(object, sizeof(object), "functions_%u.%s.o", i, variant->name);
-        status = generate(bench, i, error);
-        if (status == MR_OK)
-            status = compile(bench, variant, source, object, &flags, objects, error);
-    }
+    (void)snprintf(object, sizeof(object), "block.%s.o", variant->name);
+    if (status == MR_OK)
+        status = mr_variant_compile(&bench->build, variant, "block.c", object, &flags,
+                                    objects, error);
+    for (uint32_t i = 1; i < START_BLOCKS; i++)
+        mr_words_add(objects, "%s", object);
     mr_words_fini(&flags);
     mr_words_split(&flags, "-std=c17 -D_GNU_SOURCE");
     (void)snprintf(object, sizeof(object), "start.%s.o", variant->name);
     if (status == MR_OK)
-        status = compile(bench, variant, "bench/programs/start.c", object, &flags,
-                         objects, error);
+        status = mr_variant_compile(&bench->build, variant, "bench/programs/start.c",
+                                    object, &flags, objects, error);
     mr_words_fini(&flags);
     return status;
 }
@@ -241,13 +210,12 @@ static enum mr_status (*const builders[MR_WORKLOAD_COUNT])(
     [MR_WORKLOAD_START] = build_start, [MR_WORKLOAD_STAMPS] = build_stamps,
 };
 
-enum mr_status mr_probe_build(struct mr_probe_bench *bench,
-                              const struct mr_variant *variant, enum mr_workload workload,
-                              struct mr_error *error)
+/* Compiles what a program is made of. */
+static enum mr_status build_objects(struct mr_probe_bench *bench,
+                                    const struct mr_variant *variant,
+                                    enum mr_workload workload, struct mr_words *objects,
+                                    struct mr_error *error)
 {
-    struct mr_words objects = {0};
-    enum mr_status status;
-
     if (!MR_WORKLOAD_SMALL(workload) && workload != MR_WORKLOAD_STAMPS &&
         (variant->spans_only || variant->kind == MR_VARIANT_NOPS))
         return mr_error_set(error, MR_ENOTFOUND, "it has no such program");
@@ -255,9 +223,67 @@ enum mr_status mr_probe_build(struct mr_probe_bench *bench,
         return mr_error_set(error, MR_ENOTFOUND,
                             "no sources of SQLite: run scripts/sqlite-fetch.sh, or name "
                             "them with --sqlite");
-    status = builders[workload](bench, variant, &objects, error);
+    return builders[workload](bench, variant, objects, error);
+}
+
+/* In a process of its own; what fails here fails again, and is told, in mr_probe_build(). */
+static pid_t start_compiling(struct mr_probe_bench *bench,
+                             const struct mr_variant *variant, enum mr_workload workload)
+{
+    struct mr_words objects = {0};
+    pid_t pid = fork();
+
+    if (pid != 0)
+        return pid;
+    (void)build_objects(bench, variant, workload, &objects, NULL);
+    _exit(0);
+}
+
+/* Until at most `most` of the processes are left; returns how many are. */
+static uint32_t wait_until(uint32_t running, uint32_t most)
+{
+    while (running > most)
+        if (wait(NULL) > 0)
+            running--;
+        else if (errno != EINTR)
+            return 0;
+    return running;
+}
+
+enum mr_status mr_probe_compile(struct mr_probe_bench *bench, uint32_t variants,
+                                enum mr_workload workload, struct mr_error *error)
+{
+    uint32_t cpus = mr_machine_cpus(), running = 0;
+    enum mr_status status = MR_OK;
+
+    /* Files that several compilers read are written before they start. */
+    if (workload == MR_WORKLOAD_START)
+        status = generate_block(bench, error);
+    for (size_t i = 0; i < mr_variant_count && status == MR_OK; i++) {
+        if (!(variants >> i & 1))
+            continue;
+        running = wait_until(running, cpus > 1 ? cpus - 1 : 0);
+        if (mr_interrupt_seen())
+            status = MR_END;
+        else if (start_compiling(bench, &mr_variants[i], workload) > 0)
+            running++;
+    }
+    (void)wait_until(running, 0);
+    return mr_interrupt_seen() ? MR_END : status;
+}
+
+enum mr_status mr_probe_build(struct mr_probe_bench *bench,
+                              const struct mr_variant *variant, enum mr_workload workload,
+                              struct mr_error *error)
+{
+    struct mr_words objects = {0};
+    char path[PATH_MAX];
+    enum mr_status status = build_objects(bench, variant, workload, &objects, error);
+
     if (status == MR_OK)
-        status = link_program(bench, variant, workload, &objects, error);
+        status = mr_variant_link(&bench->build, variant,
+                                 mr_probe_program(bench, variant, workload, path),
+                                 &objects, error);
     mr_words_fini(&objects);
     return status;
 }

@@ -321,12 +321,7 @@ static enum mr_status put_notes(const struct mr_probe_bench *bench, struct mr_bu
                                  : "",
         bench->rounds.kept, bench->rounds.discarded);
 
-    if (status == MR_OK && bench->skipped.size > 0) {
-        status = mr_buffer_append_text(out, "Left out:\n");
-        if (status == MR_OK)
-            status = mr_buffer_append(out, bench->skipped.data, bench->skipped.size);
-    }
-    return status;
+    return status == MR_OK ? mr_bench_report_put_skipped(&bench->report, out) : status;
 }
 
 static enum mr_status put_tables(const struct mr_probe_bench *bench,
@@ -337,6 +332,16 @@ static enum mr_status put_tables(const struct mr_probe_bench *bench,
     if (status == MR_OK)
         status = put_table(bench, false, form, out);
     return status == MR_OK ? put_notes(bench, out) : status;
+}
+
+/* A bit for each of mr_variants. */
+static uint32_t used_rivals(const struct mr_probe_bench *bench)
+{
+    uint32_t used = 0;
+
+    for (size_t i = 0; i < bench->case_count; i++)
+        used |= UINT32_C(1) << (bench->cases[i].variant - mr_variants);
+    return used;
 }
 
 static enum mr_status put_environment(struct mr_probe_bench *bench, struct mr_buffer *out)
@@ -356,12 +361,11 @@ static enum mr_status put_environment(struct mr_probe_bench *bench, struct mr_bu
             bench->options.slices, bench->options.slice_ns, bench->cpu,
             bench->options.policy == 0 ? "block" : "drop");
     if (status == MR_OK)
-        status = mr_rivals_describe(bench, out);
+        status = mr_rivals_describe(&bench->rivals, used_rivals(bench), out);
     if (status == MR_OK)
         status = mr_buffer_append_text(out, "}, \"skipped\": ");
     if (status == MR_OK)
-        status = mr_bench_json_text(
-            out, bench->skipped.size > 0 ? mr_command_text(&bench->skipped) : NULL);
+        status = mr_bench_report_json_skipped(&bench->report, out);
     return status == MR_OK ? mr_buffer_append_text(out, "}\n") : status;
 }
 
@@ -382,37 +386,26 @@ static enum mr_status put_chart(const struct mr_probe_bench *bench, struct mr_bu
     return mr_chart_draw(&chart, &bench->results, out);
 }
 
-static enum mr_status write_one(const struct mr_probe_bench *bench, const char *name,
-                                struct mr_buffer *text, struct mr_error *error)
-{
-    char path[PATH_MAX];
-    enum mr_status status;
-
-    (void)snprintf(path, sizeof(path), "%.*s/%s", PATH_MAX - 64, bench->options.out,
-                   name);
-    status = mr_file_write(path, mr_buffer_span(text), error);
-    mr_buffer_clear(text);
-    return status;
-}
-
 static enum mr_status write_files(struct mr_probe_bench *bench, struct mr_buffer *text,
                                   struct mr_error *error)
 {
     enum mr_status status = mr_results_json(&bench->results, text);
 
     if (status == MR_OK)
-        status = write_one(bench, "probe.jsonl", text, error);
+        status = mr_bench_report_file(&bench->report, "probe.jsonl", text, error);
     if (status == MR_OK)
         status = put_tables(bench, MR_TABLE_MARKDOWN, text);
     if (status == MR_OK)
-        status = write_one(bench, "probe.md", text, error);
+        status = mr_bench_report_file(&bench->report, "probe.md", text, error);
     if (status == MR_OK)
         status = put_chart(bench, text);
     if (status == MR_OK)
-        status = write_one(bench, "probe.svg", text, error);
+        status = mr_bench_report_file(&bench->report, "probe.svg", text, error);
     if (status == MR_OK)
         status = put_environment(bench, text);
-    return status == MR_OK ? write_one(bench, "environment.json", text, error) : status;
+    return status == MR_OK
+               ? mr_bench_report_file(&bench->report, "environment.json", text, error)
+               : status;
 }
 
 enum mr_status mr_probe_write(struct mr_probe_bench *bench, struct mr_error *error)
@@ -425,9 +418,8 @@ enum mr_status mr_probe_write(struct mr_probe_bench *bench, struct mr_error *err
     if (status == MR_OK)
         status = bench->options.json ? mr_results_json(&bench->results, &text)
                                      : put_tables(bench, MR_TABLE_TEXT, &text);
-    if (status == MR_OK &&
-        (fwrite(text.data, 1, text.size, stdout) != text.size || fflush(stdout) != 0))
-        status = mr_error_set(error, MR_EIO, "cannot print the results");
+    if (status == MR_OK)
+        status = mr_bench_report_print(&text, error);
     mr_buffer_fini(&text);
     return status;
 }

@@ -3,6 +3,7 @@
 #include "bench/probe.h"
 
 #include "bench/stats.h"
+#include "net/endpoint.h"
 
 #include <inttypes.h>
 #include <math.h>
@@ -27,6 +28,13 @@ struct run {
     double lost, events, bytes;
 };
 
+static const char *endpoint_of(const struct mr_probe_bench *bench, enum mr_sink sink)
+{
+    if (sink == MR_SINK_DISCARD)
+        return MR_ENDPOINT_DISCARD;
+    return MR_SINK_RECEIVED(sink) ? bench->receiver.endpoint : bench->server.endpoint;
+}
+
 static void make_environment(struct run *run)
 {
     static const char *const policies[] = {"block", "drop"};
@@ -41,12 +49,10 @@ static void make_environment(struct run *run)
     }
     if (which->sink == MR_SINK_RECORDER) {
         mr_words_add(&run->env, "MILLRACE_POLICY=overwrite");
-        mr_words_add(&run->env, "MILLRACE_RECORDER_DIR=%s", bench->rival_folder);
+        mr_words_add(&run->env, "MILLRACE_RECORDER_DIR=%s", bench->rivals.folder);
         return;
     }
-    mr_words_add(&run->env, "MILLRACE_ENDPOINT=%s",
-                 MR_SINK_RECEIVED(which->sink) ? bench->receiver.endpoint
-                                               : bench->server.endpoint);
+    mr_words_add(&run->env, "MILLRACE_ENDPOINT=%s", endpoint_of(bench, which->sink));
     mr_words_add(&run->env, "MILLRACE_POLICY=%s", policies[bench->options.policy]);
     mr_words_add(&run->env, "MILLRACE_BLOCK_TIMEOUT=20s");
     mr_words_add(&run->env, "MILLRACE_EXIT_TIMEOUT=60s");
@@ -210,7 +216,7 @@ static void count_rival(struct run *run)
     double events = (double)NAN;
 
     if (run->which->variant->end)
-        run->which->variant->end(run->bench, &events, &run->bytes);
+        run->which->variant->end(&run->bench->rivals, &events, &run->bytes);
     if (isnan(events))
         return;
     if (events <= 0) {
@@ -239,12 +245,12 @@ static enum mr_status perform(struct run *run, struct mr_error *error)
     if (run->which->workload == MR_WORKLOAD_STAMPS)
         mr_probe_stamps_ask(run->bench);
     if (variant->begin)
-        status = variant->begin(run->bench, &run->argv, &run->env, error);
+        status = variant->begin(&run->bench->rivals, &run->argv, &run->env, error);
     make_arguments(run);
     run->command = (struct mr_command){
         .argv = &run->argv,
         .env = &run->env,
-        .directory = run->bench->rival_folder,
+        .directory = run->bench->rivals.folder,
         .timeout_ns = run->which->workload == MR_WORKLOAD_SQLITE ? SQLITE_NS : SMALL_NS};
     if (status == MR_OK) {
         status = mr_command_run(&run->command, error);
@@ -308,7 +314,7 @@ enum mr_status mr_probe_measure(void *context, size_t index, uint32_t loop)
     if (status != MR_OK && status != MR_END) {
         run.which->has_failed = true;
         (void)snprintf(run.which->failure, sizeof(run.which->failure), "%s", error.text);
-        mr_probe_skip(bench, "%s: %s", run.which->name, error.text);
+        mr_bench_report_skip(&bench->report, "%s: %s", run.which->name, error.text);
     }
     if (status == MR_OK)
         keep(&run, loop);

@@ -23,7 +23,7 @@ static size_t read_stamps(const struct mr_probe_bench *bench, uint64_t *stamps)
     size_t count = 0;
 
     (void)snprintf(path, sizeof(path), "%.*s/" MR_PROBE_STAMPS_FILE, PATH_MAX - 64,
-                   bench->rival_folder);
+                   bench->rivals.folder);
     file = fopen(path, "re");
     if (file) {
         count = fread(stamps, sizeof(*stamps), MR_RECEIVER_STAMPS_MAX, file);

@@ -13,6 +13,7 @@
 
 #include "base/clock.h"
 #include "base/compiler.h"
+#include "bench/machine.h"
 #include "net/chunk.h"
 #include "net/conn.h"
 #include "net/control.h"
@@ -44,6 +45,7 @@ struct taker {
     struct mr_conn conns[CONNECTIONS_MAX];
     bool has_hello[CONNECTIONS_MAX];
     uint64_t bytes[CONNECTIONS_MAX]; /* of these, counted */
+    FILE *recording;                 /* NULL: they are forgotten */
     struct mr_receiver_totals *totals;
     struct mr_record_reader reader; /* too large for a stack */
     struct mr_record record;
@@ -93,6 +95,17 @@ static void count_chunks(struct taker *taker, struct mr_span payload)
         add(&taker->totals->faults, 1);
 }
 
+static void record(struct taker *taker, const struct mr_frame *frame)
+{
+    const uint32_t head[2] = {frame->type, (uint32_t)frame->payload.size};
+
+    if (taker->recording && (fwrite(head, sizeof(head), 1, taker->recording) != 1 ||
+                             fwrite(frame->payload.data, 1, frame->payload.size,
+                                    taker->recording) != frame->payload.size ||
+                             fflush(taker->recording) != 0))
+        add(&taker->totals->faults, 1);
+}
+
 static bool greet(struct taker *taker, uint32_t index, const struct mr_frame *frame)
 {
     struct mr_hello_message message;
@@ -114,6 +127,7 @@ static bool serve(struct taker *taker, uint32_t index)
     struct mr_frame frame;
 
     while ((status = mr_conn_next(conn, &frame)) == MR_OK) {
+        record(taker, &frame);
         if (frame.type == MR_FRAME_HELLO && !greet(taker, index, &frame))
             return false;
         if (frame.type == MR_FRAME_CHUNKS)
@@ -176,24 +190,32 @@ static void run_once(struct taker *taker)
 }
 
 MR_NORETURN static void take_for_ever(int listener, struct mr_receiver_totals *totals,
+                                      const char *recording, int avoided_cpu,
                                       pid_t parent)
 {
     struct taker *taker = calloc(1, sizeof(*taker));
 
     (void)prctl(PR_SET_PDEATHSIG, SIGKILL);
     (void)setpgid(0, 0);
+    mr_machine_leave_cpu(avoided_cpu); /* as if on another machine */
     if (!taker || getppid() != parent)
         _exit(EXIT_FAILURE);
     (void)signal(SIGPIPE, SIG_IGN);
     taker->listener = listener;
     taker->totals = totals;
+    if (recording)
+        taker->recording = fopen(recording, "we");
+    if (recording && !taker->recording)
+        _exit(EXIT_FAILURE);
     for (;;)
         run_once(taker);
 }
 
-enum mr_status mr_receiver_start(struct mr_receiver *receiver, struct mr_error *error)
+static enum mr_status start(struct mr_receiver *receiver, const char *host,
+                            const char *recording, int avoided_cpu,
+                            struct mr_error *error)
 {
-    struct mr_endpoint endpoint = {.host = "127.0.0.1", .port = "0"};
+    struct mr_endpoint endpoint = {.port = "0"};
     pid_t parent = getpid();
     enum mr_status status;
     uint16_t port;
@@ -204,23 +226,36 @@ enum mr_status mr_receiver_start(struct mr_receiver *receiver, struct mr_error *
     *receiver = (struct mr_receiver){0};
     if (memory == MAP_FAILED)
         return mr_error_set_errno(error, MR_ENOMEM, errno, "receiver");
-    status = mr_listen(&endpoint, false, false, &listener, &port, error);
+    (void)snprintf(endpoint.host, sizeof(endpoint.host), "%s", host ? host : "127.0.0.1");
+    status = mr_listen(&endpoint, false, host != NULL, &listener, &port, error);
     if (status != MR_OK) {
         (void)munmap(memory, sizeof(*receiver->totals));
         return status;
     }
     receiver->totals = memory;
-    (void)snprintf(receiver->endpoint, sizeof(receiver->endpoint), "tcp://127.0.0.1:%u",
-                   (unsigned)port);
+    (void)snprintf(receiver->endpoint, sizeof(receiver->endpoint), "tcp://%.40s:%u",
+                   endpoint.host, (unsigned)port);
     receiver->pid = fork();
     if (receiver->pid == 0)
-        take_for_ever(listener, receiver->totals, parent);
+        take_for_ever(listener, receiver->totals, recording, avoided_cpu, parent);
     (void)close(listener);
     if (receiver->pid > 0)
         return MR_OK;
     receiver->pid = 0;
     mr_receiver_stop(receiver);
     return mr_error_set_errno(error, MR_EIO, errno, "cannot start the receiver");
+}
+
+enum mr_status mr_receiver_start(struct mr_receiver *receiver, const char *host,
+                                 int avoided_cpu, struct mr_error *error)
+{
+    return start(receiver, host, NULL, avoided_cpu, error);
+}
+
+enum mr_status mr_receiver_start_recording(struct mr_receiver *receiver, const char *path,
+                                           struct mr_error *error)
+{
+    return start(receiver, NULL, path, -1, error);
 }
 
 void mr_receiver_settle(const struct mr_receiver *receiver)
@@ -236,12 +271,14 @@ void mr_receiver_settle(const struct mr_receiver *receiver)
 
 void mr_receiver_stop(struct mr_receiver *receiver)
 {
+    struct mr_usage usage = receiver->usage;
+
     if (receiver->pid > 0) {
         (void)kill(receiver->pid, SIGKILL);
-        while (waitpid(receiver->pid, NULL, 0) < 0 && errno == EINTR)
+        while (mr_usage_wait(receiver->pid, 0, NULL, &usage) < 0 && errno == EINTR)
             continue;
     }
     if (receiver->totals)
         (void)munmap(receiver->totals, sizeof(*receiver->totals));
-    *receiver = (struct mr_receiver){0};
+    *receiver = (struct mr_receiver){.usage = usage};
 }

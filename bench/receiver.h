@@ -4,7 +4,7 @@
  * as a worker does (checks it, counts, acknowledges) and forgets it. What came is counted
  * in memory that both processes share.
  *
- *     status = mr_receiver_start(&receiver, &error);
+ *     status = mr_receiver_start(&receiver, NULL, -1, &error);
  *     setenv("MILLRACE_ENDPOINT", receiver.endpoint, 1);  ... run a program ...
  *     mr_receiver_settle(&receiver);                      // its connection has ended
  *     events = mr_load_relaxed(&receiver.totals->events);
@@ -17,6 +17,7 @@
 
 #include "base/atomics.h"
 #include "base/error.h"
+#include "bench/command.h"
 
 #include <stdint.h>
 #include <sys/types.h>
@@ -39,9 +40,21 @@ struct mr_receiver {
     pid_t pid;
     char endpoint[64];
     struct mr_receiver_totals *totals;
+    struct mr_usage usage; /* once it was stopped */
 };
 
-enum mr_status mr_receiver_start(struct mr_receiver *receiver, struct mr_error *error);
+/*
+ * It listens on `host`, an address of this machine, NULL: loopback; and never runs on processor `avoided_cpu`, if there is
+ * another; -1: wherever.
+ */
+enum mr_status mr_receiver_start(struct mr_receiver *receiver, const char *host,
+                                 int avoided_cpu, struct mr_error *error);
+/*
+ * The same, and payloads of HELLO, DICT and CHUNKS frames are appended to the file `path`, each behind a u32 with its
+ * type and a u32 with its size; those of one connection, so run one program at a time.
+ */
+enum mr_status mr_receiver_start_recording(struct mr_receiver *receiver, const char *path,
+                                           struct mr_error *error);
 /* Waits until no connection is open, at most 5 s. */
 void mr_receiver_settle(const struct mr_receiver *receiver);
 /* Allowed on one that is all zero. */

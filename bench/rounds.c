@@ -2,6 +2,7 @@
 #include "bench/rounds.h"
 
 #include "base/assert.h"
+#include "base/clock.h"
 #include "bench/machine.h"
 
 #include <inttypes.h>
@@ -25,7 +26,8 @@ static void shuffle(uint32_t *order, size_t count, uint64_t *state)
     }
 }
 
-static void tell(const struct mr_rounds *rounds, size_t done)
+/* On a terminal each case, in one line that is written over. */
+static void tell_case(const struct mr_rounds *rounds, size_t done)
 {
     if (!rounds->progress || !isatty(STDERR_FILENO))
         return;
@@ -34,12 +36,32 @@ static void tell(const struct mr_rounds *rounds, size_t done)
                   rounds->case_count);
 }
 
+/* Each loop, and about how long the others will take. */
+static void tell_loop(const struct mr_rounds *rounds, uint64_t started_ns, double steal)
+{
+    double seconds = (double)(mr_clock_monotonic_ns() - started_ns) / 1e9;
+    uint32_t done = rounds->kept + rounds->discarded;
+
+    if (!rounds->progress)
+        return;
+    (void)fprintf(stderr,
+                  "%s%s: loop %" PRIu32 " of %" PRIu32 "%s, %zu cases, %.0f s so far",
+                  isatty(STDERR_FILENO) ? "\r" : "", rounds->progress,
+                  rounds->kept + (steal > MR_ROUNDS_STEAL_MAX), rounds->loops,
+                  steal > MR_ROUNDS_STEAL_MAX ? " discarded for stolen time" : "",
+                  rounds->case_count, seconds);
+    if (rounds->kept < rounds->loops)
+        (void)fprintf(stderr, ", about %.0f s more",
+                      seconds / done * (rounds->loops - rounds->kept));
+    (void)fputc('\n', stderr);
+}
+
 static enum mr_status run_loop(struct mr_rounds *rounds, const uint32_t *order)
 {
     enum mr_status status = MR_OK;
 
     for (size_t i = 0; i < rounds->case_count && status != MR_END; i++) {
-        tell(rounds, i);
+        tell_case(rounds, i);
         status = rounds->measure(rounds->context, order[i], rounds->kept);
     }
     return status;
@@ -48,7 +70,7 @@ static enum mr_status run_loop(struct mr_rounds *rounds, const uint32_t *order)
 void mr_rounds_run(struct mr_rounds *rounds)
 {
     uint32_t order[MR_ROUNDS_CASES_MAX];
-    uint64_t random = 1;
+    uint64_t random = MR_ROUNDS_SEED, started_ns = mr_clock_monotonic_ns();
 
     MR_ASSERT(rounds->case_count <= MR_ROUNDS_CASES_MAX && rounds->measure);
     rounds->kept = rounds->discarded = 0;
@@ -70,11 +92,10 @@ void mr_rounds_run(struct mr_rounds *rounds)
         steal = mr_machine_steal(&before, &after);
         if (steal > MR_ROUNDS_STEAL_MAX) {
             rounds->discarded++;
-            continue;
+        } else {
+            rounds->kept++;
+            rounds->steal_max = steal > rounds->steal_max ? steal : rounds->steal_max;
         }
-        rounds->kept++;
-        rounds->steal_max = steal > rounds->steal_max ? steal : rounds->steal_max;
+        tell_loop(rounds, started_ns, steal);
     }
-    if (rounds->progress && isatty(STDERR_FILENO))
-        (void)fputc('\n', stderr);
 }

@@ -21,6 +21,7 @@
 
 #define MR_ROUNDS_STEAL_MAX 0.01
 #define MR_ROUNDS_CASES_MAX 512
+#define MR_ROUNDS_SEED 1 /* of the orders drawn */
 
 struct mr_rounds {
     uint32_t loops;
@@ -31,7 +32,7 @@ struct mr_rounds {
      */
     enum mr_status (*measure)(void *context, size_t index, uint32_t loop);
     void *context;
-    const char *progress; /* name in the line on stderr, if that is a terminal; NULL */
+    const char *progress; /* name in a line per loop on stderr; NULL: none */
     /* Results. */
     uint32_t kept, discarded;
     double steal_max; /* of the loops kept */

@@ -44,9 +44,9 @@ MR_NORETURN static void become(char *const argv[], const char *log, pid_t parent
     _exit(127);
 }
 
-static bool has_ended(pid_t *pid)
+static bool has_ended(pid_t *pid, struct mr_usage *usage)
 {
-    if (waitpid(*pid, NULL, WNOHANG) != *pid)
+    if (mr_usage_wait(*pid, WNOHANG, NULL, usage) != *pid)
         return false;
     *pid = 0;
     return true;
@@ -64,26 +64,31 @@ static bool read_ready(const char *path, char *out, size_t size)
     return listen != NULL;
 }
 
-static enum mr_status start(const char *folder, const char *name, char *const argv[],
-                            pid_t *pid, char *endpoint, size_t size,
-                            struct mr_error *error)
+enum mr_status mr_server_run(const char *folder, const char *name, struct mr_words *argv,
+                             pid_t *pid, char *endpoint, size_t size,
+                             struct mr_error *error)
 {
     uint64_t deadline_ns = mr_clock_monotonic_ns() + READY_NS;
     char ready[PATH_MAX], log[PATH_MAX];
+    struct mr_usage usage;
     pid_t parent = getpid();
 
     (void)snprintf(ready, sizeof(ready), "%s/%s.ready", folder, name);
     (void)snprintf(log, sizeof(log), "%s/%s.log", folder, name);
     (void)unlink(ready);
+    mr_words_add(argv, "--ready-file");
+    mr_words_add(argv, "%s", ready);
+    if (argv->failed)
+        return mr_error_set(error, MR_ENOMEM, "the %s's command line is too long", name);
     *pid = fork();
     if (*pid == 0)
-        become(argv, log, parent);
+        become(argv->items, log, parent);
     if (*pid < 0) {
         *pid = 0;
         return mr_error_set_errno(error, MR_EIO, errno, "cannot start the %s", name);
     }
     while (!read_ready(ready, endpoint, size)) {
-        if (has_ended(pid) || mr_clock_monotonic_ns() > deadline_ns)
+        if (has_ended(pid, &usage) || mr_clock_monotonic_ns() > deadline_ns)
             return mr_error_set(error, MR_EIO, "the %s did not start; see %.100s", name,
                                 log);
         pause_2ms();
@@ -91,53 +96,74 @@ static enum mr_status start(const char *folder, const char *name, char *const ar
     return MR_OK;
 }
 
-static void stop(pid_t *pid)
+void mr_server_end(pid_t *pid, struct mr_usage *usage)
 {
     uint64_t deadline_ns = mr_clock_monotonic_ns() + STOP_NS;
 
     if (*pid <= 0)
         return;
+    usage->peak_kib = mr_usage_peak_kib(*pid);
     (void)kill(*pid, SIGTERM);
-    while (!has_ended(pid)) {
+    while (!has_ended(pid, usage)) {
         if (mr_clock_monotonic_ns() > deadline_ns)
             (void)kill(*pid, SIGKILL);
         pause_2ms();
     }
 }
 
-/* Words of a command line, which execv() wants to be writable. */
-#define WORD(text) ((char *)(uintptr_t)(text))
+static void add_listen(const struct mr_server_config *config, struct mr_words *argv)
+{
+    mr_words_add(argv, "--listen");
+    mr_words_add(argv, "tcp://%s:0", config->host ? config->host : "127.0.0.1");
+    if (config->host)
+        mr_words_add(argv, "--insecure");
+}
 
-enum mr_status mr_server_start(struct mr_server *server, const char *folder,
+static enum mr_status start_master(struct mr_server *server,
+                                   const struct mr_server_config *config, char *endpoint,
+                                   size_t size, struct mr_error *error)
+{
+    struct mr_words argv = {0};
+    enum mr_status status;
+
+    mr_words_split(&argv, "millrace master --listen tcp://127.0.0.1:0 --http 127.0.0.1:0 "
+                          "--store");
+    mr_words_add(&argv, "%s/store", config->folder);
+    status = mr_server_run(config->folder, "master", &argv, &server->master, endpoint,
+                           size, error);
+    mr_words_fini(&argv);
+    return status;
+}
+
+static enum mr_status start_worker(struct mr_server *server,
+                                   const struct mr_server_config *config,
+                                   const char *master, struct mr_error *error)
+{
+    struct mr_words argv = {0};
+    enum mr_status status;
+
+    mr_words_split(&argv, "millrace worker --forward");
+    mr_words_add(&argv, "%s", master);
+    add_listen(config, &argv);
+    if (config->worker)
+        mr_words_add_all(&argv, config->worker);
+    status = mr_server_run(config->folder, "worker", &argv, &server->worker,
+                           server->endpoint, sizeof(server->endpoint), error);
+    mr_words_fini(&argv);
+    return status;
+}
+
+enum mr_status mr_server_start(struct mr_server *server,
+                               const struct mr_server_config *config,
                                struct mr_error *error)
 {
-    char store[PATH_MAX], master_ready[PATH_MAX], worker_ready[PATH_MAX], master[128];
-    char *const master_argv[] = {WORD("millrace"),
-                                 WORD("master"),
-                                 WORD("--listen"),
-                                 WORD("tcp://127.0.0.1:0"),
-                                 WORD("--http"),
-                                 WORD("127.0.0.1:0"),
-                                 WORD("--store"),
-                                 store,
-                                 WORD("--ready-file"),
-                                 master_ready,
-                                 NULL};
-    char *const worker_argv[] = {
-        WORD("millrace"),          WORD("worker"),    WORD("--listen"),
-        WORD("tcp://127.0.0.1:0"), WORD("--forward"), master,
-        WORD("--ready-file"),      worker_ready,      NULL};
+    char master[128];
     enum mr_status status;
 
     *server = (struct mr_server){0};
-    (void)snprintf(store, sizeof(store), "%s/store", folder);
-    (void)snprintf(master_ready, sizeof(master_ready), "%s/master.ready", folder);
-    (void)snprintf(worker_ready, sizeof(worker_ready), "%s/worker.ready", folder);
-    status = start(folder, "master", master_argv, &server->master, master, sizeof(master),
-                   error);
+    status = start_master(server, config, master, sizeof(master), error);
     if (status == MR_OK)
-        status = start(folder, "worker", worker_argv, &server->worker, server->endpoint,
-                       sizeof(server->endpoint), error);
+        status = start_worker(server, config, master, error);
     if (status != MR_OK)
         mr_server_stop(server);
     return status;
@@ -145,6 +171,6 @@ enum mr_status mr_server_start(struct mr_server *server, const char *folder,
 
 void mr_server_stop(struct mr_server *server)
 {
-    stop(&server->worker);
-    stop(&server->master);
+    mr_server_end(&server->worker, &server->worker_usage);
+    mr_server_end(&server->master, &server->master_usage);
 }

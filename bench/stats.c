@@ -6,8 +6,6 @@
 #include <math.h>
 #include <stdlib.h>
 
-#define SEED UINT64_C(20261120)
-
 static int compare(const void *a, const void *b)
 {
     const double *left = a, *right = b;
@@ -45,7 +43,7 @@ static uint64_t next_random(uint64_t *state)
 static void bootstrap(const double *values, size_t count, double *draw, double *medians,
                       struct mr_stats *stats)
 {
-    uint64_t random = SEED;
+    uint64_t random = MR_STATS_SEED;
 
     for (size_t i = 0; i < MR_STATS_DRAWS; i++) {
         for (size_t j = 0; j < count; j++)

@@ -21,6 +21,7 @@
 
 #define MR_STATS_DRAWS 2000
 #define MR_STATS_LEVEL 0.95
+#define MR_STATS_SEED UINT64_C(20261120)
 
 struct mr_stats {
     double median, low, high; /* NAN when count is 0 */

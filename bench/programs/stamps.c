@@ -29,21 +29,12 @@ static uint64_t now_ns(void)
     return (uint64_t)time.tv_sec * 1000000000 + (uint64_t)time.tv_nsec;
 }
 
-static MR_ALWAYS_INLINE uint64_t ticks(void)
-{
-#if MR_COMPILER_HAS_TICKS
-    return MR_COMPILER_TICKS();
-#else
-    return now_ns();
-#endif
-}
-
 static uint32_t make(uint64_t *stamps, uint64_t count, uint64_t pause, uint32_t x)
 {
     for (uint64_t i = 0; i < count; i++) {
         for (uint64_t j = 0; i >= count / 2 && j < pause; j++)
             x = WORKLOAD_STEP(x);
-        stamps[i] = ticks();
+        stamps[i] = workload_ticks();
         x = workload_tiny(x);
     }
     return x;
@@ -97,9 +88,10 @@ int main(int argc, char **argv)
     }
     stay_on((int)strtol(argv[3], NULL, 10));
     start_ns = now_ns();
-    start = ticks();
+    start = workload_ticks();
     x = make(stamps, count, strtoull(argv[2], NULL, 10), x);
-    printf("tick_ns %.9f\n", (double)(now_ns() - start_ns) / (double)(ticks() - start));
+    printf("tick_ns %.9f\n",
+           (double)(now_ns() - start_ns) / (double)(workload_ticks() - start));
     print_probe();
     return leave(argv[4], stamps, count);
 }

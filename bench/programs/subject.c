@@ -76,22 +76,13 @@ static uint64_t now_ns(void)
     return (uint64_t)time.tv_sec * 1000000000 + (uint64_t)time.tv_nsec;
 }
 
-static MR_ALWAYS_INLINE uint64_t ticks(void)
-{
-#if MR_COMPILER_HAS_TICKS
-    return MR_COMPILER_TICKS();
-#else
-    return now_ns();
-#endif
-}
-
 static MR_NOINLINE void loop_floor(struct worker *worker, uint64_t count)
 {
     uint64_t *stores = worker->stores;
 
     for (uint64_t i = 0; i < 2 * count; i += 2) {
-        stores[i % STORES] = ticks();
-        stores[(i + 1) % STORES] = ticks();
+        stores[i % STORES] = workload_ticks();
+        stores[(i + 1) % STORES] = workload_ticks();
     }
 }
 
@@ -264,14 +255,14 @@ static int compare(const void *a, const void *b)
 static double time_batches(struct worker *worker, uint64_t *spent, uint32_t count,
                            uint32_t runs)
 {
-    uint64_t start_ns = now_ns(), first = ticks(), last = first;
+    uint64_t start_ns = now_ns(), first = workload_ticks(), last = first;
 
     for (uint32_t i = 0; i < count; i++) {
         uint64_t next;
 
         if (runs > 0)
             run(worker, runs);
-        next = ticks();
+        next = workload_ticks();
         spent[i] = next - last;
         last = next;
     }

@@ -31,3 +31,17 @@ uint32_t workload_body(uint32_t x)
         x = WORKLOAD_STEP(x);
     return x;
 }
+
+uint32_t workload_trace(uint32_t x, uint32_t depth, uint64_t wait)
+{
+    SPAN("workload_trace");
+    if (depth > 1) {
+        x = workload_trace(x, depth - 1, wait);
+    } else {
+        uint64_t start = workload_ticks();
+
+        while (workload_ticks() - start < wait)
+            continue;
+    }
+    return x ^ (x >> 3) ^ depth;
+}

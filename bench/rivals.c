@@ -7,7 +7,7 @@
  *               disk; liblttng-ust-cyg-profile-fast preloaded
  *     xray-fdr  clang -fxray-instrument; flight recorder in memory, threshold 0: every call
  */
-#include "bench/probe.h"
+#include "bench/rivals.h"
 
 #include "bench/machine.h"
 
@@ -60,18 +60,18 @@ static double walk(const char *folder, const char *end, bool remove_all)
     return bytes;
 }
 
-enum mr_status mr_rival_uftrace_begin(struct mr_probe_bench *bench, struct mr_words *argv,
+enum mr_status mr_rival_uftrace_begin(struct mr_rivals *rivals, struct mr_words *argv,
                                       struct mr_words *env, struct mr_error *error)
 {
     MR_UNUSED(env);
     MR_UNUSED(error);
     mr_words_split(argv, "uftrace record -d");
-    mr_words_add(argv, "%s", bench->rival_folder);
+    mr_words_add(argv, "%s", rivals->folder);
     return MR_OK;
 }
 
 /* TID.dat holds a thread's records; what the kernel told lies in perf-cpuN.dat. */
-void mr_rival_uftrace_end(struct mr_probe_bench *bench, double *events, double *bytes)
+void mr_rival_uftrace_end(struct mr_rivals *rivals, double *events, double *bytes)
 {
     char path[PATH_MAX];
     double perf = 0;
@@ -80,16 +80,16 @@ void mr_rival_uftrace_end(struct mr_probe_bench *bench, double *events, double *
         struct stat status;
 
         (void)snprintf(path, sizeof(path), "%.*s/perf-cpu%d.dat", PATH_MAX - 32,
-                       bench->rival_folder, cpu);
+                       rivals->folder, cpu);
         if (stat(path, &status) != 0)
             break;
         perf += (double)status.st_size;
     }
-    *bytes = walk(bench->rival_folder, ".dat", true) - perf;
+    *bytes = walk(rivals->folder, ".dat", true) - perf;
     *events = *bytes / UFTRACE_RECORD;
 }
 
-static enum mr_status lttng(const struct mr_probe_bench *bench, const char *words,
+static enum mr_status lttng(const struct mr_rivals *rivals, const char *words,
                             const char *last, struct mr_error *error)
 {
     struct mr_words line = {0};
@@ -98,7 +98,7 @@ static enum mr_status lttng(const struct mr_probe_bench *bench, const char *word
     mr_words_split(&line, words);
     if (last)
         mr_words_add(&line, "%s", last);
-    status = mr_build_run(&bench->build, &line, LTTNG_NS, error);
+    status = mr_build_run(rivals->build, &line, LTTNG_NS, error);
     mr_words_fini(&line);
     return status;
 }
@@ -120,47 +120,47 @@ MR_NORETURN static void become_daemon(pid_t parent)
 }
 
 /* One that runs is used; else ours. */
-static enum mr_status need_session_daemon(struct mr_probe_bench *bench,
+static enum mr_status need_session_daemon(struct mr_rivals *rivals,
                                           struct mr_error *error)
 {
     const struct timespec pause = {.tv_nsec = 50000000};
     uint64_t deadline_ns = mr_clock_monotonic_ns() + DAEMON_NS;
     pid_t parent = getpid();
 
-    if (bench->session_daemon > 0 ||
-        lttng(bench, "lttng --no-sessiond list", NULL, NULL) == MR_OK)
+    if (rivals->session_daemon > 0 ||
+        lttng(rivals, "lttng --no-sessiond list", NULL, NULL) == MR_OK)
         return MR_OK;
-    bench->session_daemon = fork();
-    if (bench->session_daemon == 0)
+    rivals->session_daemon = fork();
+    if (rivals->session_daemon == 0)
         become_daemon(parent);
-    while (bench->session_daemon > 0 && mr_clock_monotonic_ns() < deadline_ns) {
-        if (lttng(bench, "lttng --no-sessiond list", NULL, NULL) == MR_OK)
+    while (rivals->session_daemon > 0 && mr_clock_monotonic_ns() < deadline_ns) {
+        if (lttng(rivals, "lttng --no-sessiond list", NULL, NULL) == MR_OK)
             return MR_OK;
         (void)nanosleep(&pause, NULL);
     }
     return mr_error_set(error, MR_EIO, "lttng-sessiond does not start");
 }
 
-enum mr_status mr_rival_lttng_begin(struct mr_probe_bench *bench, struct mr_words *argv,
+enum mr_status mr_rival_lttng_begin(struct mr_rivals *rivals, struct mr_words *argv,
                                     struct mr_words *env, struct mr_error *error)
 {
     static const char *const create = "lttng --no-sessiond create " LTTNG_SESSION;
     char output[PATH_MAX + 16];
-    enum mr_status status = need_session_daemon(bench, error);
+    enum mr_status status = need_session_daemon(rivals, error);
 
     MR_UNUSED(argv);
-    (void)snprintf(output, sizeof(output), "--output=%s", bench->rival_folder);
-    if (status == MR_OK && lttng(bench, create, output, NULL) != MR_OK) {
+    (void)snprintf(output, sizeof(output), "--output=%s", rivals->folder);
+    if (status == MR_OK && lttng(rivals, create, output, NULL) != MR_OK) {
         /* One that an interrupted run left in a daemon that is not ours. */
-        (void)lttng(bench, "lttng --no-sessiond destroy " LTTNG_SESSION, NULL, NULL);
-        status = lttng(bench, create, output, error);
+        (void)lttng(rivals, "lttng --no-sessiond destroy " LTTNG_SESSION, NULL, NULL);
+        status = lttng(rivals, create, output, error);
     }
     if (status == MR_OK)
-        status = lttng(bench,
+        status = lttng(rivals,
                        "lttng --no-sessiond enable-event --session " LTTNG_SESSION " -u",
                        "lttng_ust_cyg_profile_fast:*", error);
     if (status == MR_OK)
-        status = lttng(bench, "lttng --no-sessiond start " LTTNG_SESSION, NULL, error);
+        status = lttng(rivals, "lttng --no-sessiond start " LTTNG_SESSION, NULL, error);
     mr_words_add(env, "LD_PRELOAD=liblttng-ust-cyg-profile-fast.so");
     return status;
 }
@@ -178,7 +178,7 @@ static double discarded_of(const char *text)
 }
 
 /* It tells what it discarded, so *events is how many are missing, negative. */
-void mr_rival_lttng_end(struct mr_probe_bench *bench, double *events, double *bytes)
+void mr_rival_lttng_end(struct mr_rivals *rivals, double *events, double *bytes)
 {
     struct mr_words line = {0};
     struct mr_command stop = {.argv = &line, .timeout_ns = LTTNG_NS};
@@ -190,11 +190,11 @@ void mr_rival_lttng_end(struct mr_probe_bench *bench, double *events, double *by
                   discarded_of(mr_command_text(&stop.output));
     mr_command_fini(&stop);
     mr_words_fini(&line);
-    (void)lttng(bench, "lttng --no-sessiond destroy " LTTNG_SESSION, NULL, NULL);
-    *bytes = walk(bench->rival_folder, "", true);
+    (void)lttng(rivals, "lttng --no-sessiond destroy " LTTNG_SESSION, NULL, NULL);
+    *bytes = walk(rivals->folder, "", true);
 }
 
-enum mr_status mr_rival_xray_begin(struct mr_probe_bench *bench, struct mr_words *argv,
+enum mr_status mr_rival_xray_begin(struct mr_rivals *rivals, struct mr_words *argv,
                                    struct mr_words *env, struct mr_error *error)
 {
     MR_UNUSED(argv);
@@ -202,45 +202,35 @@ enum mr_status mr_rival_xray_begin(struct mr_probe_bench *bench, struct mr_words
     mr_words_add(env,
                  "XRAY_OPTIONS=patch_premain=true xray_mode=xray-fdr "
                  "xray_logfile_base=%s/xray.",
-                 bench->rival_folder);
+                 rivals->folder);
     mr_words_add(env, "XRAY_FDR_OPTIONS=func_duration_threshold_us=0");
     return MR_OK;
 }
 
 /* Its buffers stay in memory, the oldest overwritten: no account. */
-void mr_rival_xray_end(struct mr_probe_bench *bench, double *events, double *bytes)
+void mr_rival_xray_end(struct mr_rivals *rivals, double *events, double *bytes)
 {
     *events = *bytes = (double)NAN;
-    (void)walk(bench->rival_folder, "", true);
+    (void)walk(rivals->folder, "", true);
 }
 
-void mr_rivals_stop(struct mr_probe_bench *bench)
+void mr_rivals_stop(struct mr_rivals *rivals)
 {
-    if (bench->session_daemon <= 0)
+    if (rivals->session_daemon <= 0)
         return;
-    (void)kill(bench->session_daemon, SIGTERM);
-    while (waitpid(bench->session_daemon, NULL, 0) < 0 && errno == EINTR)
+    (void)kill(rivals->session_daemon, SIGTERM);
+    while (waitpid(rivals->session_daemon, NULL, 0) < 0 && errno == EINTR)
         continue;
-    bench->session_daemon = 0;
+    rivals->session_daemon = 0;
 }
 
-static enum mr_status describe(const struct mr_probe_bench *bench,
+static enum mr_status describe(const struct mr_rivals *rivals,
                                const struct mr_variant *variant, struct mr_buffer *out)
 {
-    struct mr_words line = {0};
-    struct mr_command command = {
-        .argv = &line, .env = &bench->build.env, .timeout_ns = MR_PROBE_TOOL_NS};
-    char version[128] = "";
+    char version[128];
     enum mr_status status;
 
-    mr_words_add(&line, "%s", variant->tool ? variant->tool : bench->build.compiler);
-    mr_words_add(&line, "--version");
-    if (mr_command_run(&command, NULL) == MR_OK)
-        (void)snprintf(version, sizeof(version), "%.*s",
-                       (int)strcspn(mr_command_text(&command.output), "\n"),
-                       mr_command_text(&command.output));
-    mr_command_fini(&command);
-    mr_words_fini(&line);
+    mr_build_version(rivals->build, variant->tool, version, sizeof(version));
     status = mr_buffer_append_text(out, "{\"version\": ");
     if (status == MR_OK)
         status = mr_bench_json_text(out, *version ? version : NULL);
@@ -251,24 +241,20 @@ static enum mr_status describe(const struct mr_probe_bench *bench,
     return status == MR_OK ? mr_buffer_append_text(out, "}") : status;
 }
 
-enum mr_status mr_rivals_describe(const struct mr_probe_bench *bench,
+enum mr_status mr_rivals_describe(const struct mr_rivals *rivals, uint32_t used,
                                   struct mr_buffer *out)
 {
     enum mr_status status = MR_OK;
     bool is_first = true;
 
     for (size_t i = 0; i < mr_variant_count && status == MR_OK; i++) {
-        bool is_used = false;
-
-        for (size_t j = 0; j < bench->case_count; j++)
-            is_used |= bench->cases[j].variant == &mr_variants[i];
-        if (!is_used || mr_variants[i].kind != MR_VARIANT_RIVAL)
+        if (!(used >> i & 1) || mr_variants[i].kind != MR_VARIANT_RIVAL)
             continue;
         status = mr_buffer_append_format(out, "%s\"%s\": ", is_first ? "" : ", ",
                                          mr_variants[i].name);
         is_first = false;
         if (status == MR_OK)
-            status = describe(bench, &mr_variants[i], out);
+            status = describe(rivals, &mr_variants[i], out);
     }
     return status;
 }

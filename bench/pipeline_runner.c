@@ -1,10 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * What the runner costs per batch, and what merging costs per row.
- *
- *     bench_pipeline [program address...]      with arguments: also looks these functions up
- */
+/* What the runner costs per batch, merging per row, and looking up a function's name. */
 #include "base/clock.h"
+#include "bench/interrupt.h"
+#include "bench/pipeline.h"
 #include "net/delta.h"
 #include "pipeline/accumulate.h"
 #include "pipeline/graph.h"
@@ -15,16 +13,42 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#define BATCHES 1000000u
-#define ROUNDS 5
+#define BATCHES 200000u
 #define PATHS 26000u /* SQLite's speedtest1, DESIGN section 6 */
+#define FUNCTIONS 500u
+#define FUNCTION_STEP UINT64_C(512) /* between the places that are looked up */
+#define TEXT_FIRST UINT64_C(65536)
 #define CHECK(condition) ((condition) ? (void)0 : abort())
 
-/* The best of ROUNDS: the machine has other work now and then. */
-static void tell(const char *what, uint64_t best_ns, uint64_t count, const char *unit)
-{
-    printf("%-40s %10.1f ns per %s\n", what, (double)best_ns / (double)count, unit);
-}
+enum metric {
+    PIPE,
+    GRAPH_FUSED,
+    GRAPH_THREADS,
+    MERGE_NEW,
+    MERGE_KNOWN,
+    MERGE_WRITE,
+    LOOK_UP,
+    METRICS
+};
+
+static const struct {
+    const char *name, *metric;
+    uint64_t count; /* of a loop */
+} metrics[METRICS] = {
+    [PIPE] = {"runner/pipe/threads", "ns_per_batch", BATCHES},
+    [GRAPH_FUSED] = {"runner/graph-of-3/fused", "ns_per_batch", BATCHES},
+    [GRAPH_THREADS] = {"runner/graph-of-3/threads", "ns_per_batch", BATCHES},
+    [MERGE_NEW] = {"runner/merge/new", "ns_per_row", PATHS},
+    [MERGE_KNOWN] = {"runner/merge/known", "ns_per_row", PATHS},
+    [MERGE_WRITE] = {"runner/merge/write", "ns_per_row", PATHS},
+    [LOOK_UP] = {"runner/look-up/self", "ns_per_function", FUNCTIONS},
+};
+
+struct loops {
+    double ns[METRICS][MR_BENCH_LOOPS_MAX];
+    struct mr_accumulator *accumulator;
+    struct mr_buffer payload;
+};
 
 struct crossing {
     struct mr_pipe *pipe;
@@ -133,79 +157,85 @@ static void merge(struct mr_accumulator *accumulator, const struct mr_buffer *pa
     CHECK(mr_accumulator_merge(accumulator, NULL) == MR_OK);
 }
 
-static void bench_merging(void)
+static void measure_merging(struct loops *loops, uint32_t loop)
 {
-    struct mr_accumulator *accumulator;
-    struct mr_buffer payload, part;
-    uint64_t first_ns = UINT64_MAX, again_ns = UINT64_MAX, write_ns = UINT64_MAX;
+    struct mr_accumulator *accumulator = loops->accumulator;
+    uint64_t t0 = mr_clock_monotonic_ns(), t1, t2, t3;
+    struct mr_buffer part;
 
-    CHECK(mr_accumulator_new(NULL, &accumulator) == MR_OK);
-    write_paths(&payload);
     mr_buffer_init(&part, 8u << 20);
-    for (int i = 0; i < ROUNDS; i++) {
-        uint64_t t0 = mr_clock_monotonic_ns(), t1, t2, t3;
-
-        merge(accumulator, &payload);
-        t1 = mr_clock_monotonic_ns();
-        merge(accumulator, &payload);
-        t2 = mr_clock_monotonic_ns();
-        CHECK(mr_accumulator_write_begin(accumulator) == MR_OK);
-        while (mr_accumulator_write(accumulator, 1, 1, &part) == MR_OK)
-            mr_buffer_clear(&part);
-        mr_accumulator_reset(accumulator);
-        t3 = mr_clock_monotonic_ns();
-        first_ns = t1 - t0 < first_ns ? t1 - t0 : first_ns;
-        again_ns = t2 - t1 < again_ns ? t2 - t1 : again_ns;
-        write_ns = t3 - t2 < write_ns ? t3 - t2 : write_ns;
-    }
-    tell("merge, new rows", first_ns, PATHS, "row");
-    tell("merge, known rows", again_ns, PATHS, "row");
-    tell("write and reset", write_ns, PATHS, "row");
+    merge(accumulator, &loops->payload);
+    t1 = mr_clock_monotonic_ns();
+    merge(accumulator, &loops->payload);
+    t2 = mr_clock_monotonic_ns();
+    CHECK(mr_accumulator_write_begin(accumulator) == MR_OK);
+    while (mr_accumulator_write(accumulator, 1, 1, &part) == MR_OK)
+        mr_buffer_clear(&part);
+    mr_accumulator_reset(accumulator);
+    t3 = mr_clock_monotonic_ns();
     mr_buffer_fini(&part);
-    mr_buffer_fini(&payload);
-    mr_accumulator_free(accumulator);
+    loops->ns[MERGE_NEW][loop] = (double)(t1 - t0);
+    loops->ns[MERGE_KNOWN][loop] = (double)(t2 - t1);
+    loops->ns[MERGE_WRITE][loop] = (double)(t3 - t2);
 }
 
-static void bench_symbols(int count, char **arguments)
+/* Places all over this program, opened anew. */
+static uint64_t look_up(void)
 {
     struct mr_symbols *symbols;
-    uint64_t slowest_ns = 0, start_ns = mr_clock_monotonic_ns(), found = 0;
+    uint64_t start_ns;
 
     CHECK(mr_symbols_new(NULL, &symbols) == MR_OK);
-    for (int i = 2; i < count; i++) {
+    start_ns = mr_clock_monotonic_ns();
+    for (uint64_t i = 0; i < FUNCTIONS; i++) {
         struct mr_symbol symbol;
-        uint64_t t0 = mr_clock_monotonic_ns(), spent_ns;
 
-        found += mr_symbols_lookup(symbols, mr_span_of(NULL, 0), arguments[1],
-                                   strtoull(arguments[i], NULL, 16), &symbol) == MR_OK;
-        spent_ns = mr_clock_monotonic_ns() - t0;
-        slowest_ns = spent_ns > slowest_ns ? spent_ns : slowest_ns;
+        (void)mr_symbols_lookup(symbols, mr_span_of(NULL, 0), "/proc/self/exe",
+                                TEXT_FIRST + i * FUNCTION_STEP, &symbol);
     }
     start_ns = mr_clock_monotonic_ns() - start_ns;
-    tell("look up a function", start_ns, (uint64_t)count - 2, "function");
-    printf("%-40s %10.1f ms; %llu of %d found\n", "the slowest of them",
-           (double)slowest_ns / 1e6, (unsigned long long)found, count - 2);
     mr_symbols_free(symbols);
+    return start_ns;
 }
 
-int main(int argc, char **argv)
+static enum mr_status measure(void *context, size_t index, uint32_t loop)
 {
-    uint64_t pipe_ns = UINT64_MAX, fused_ns = UINT64_MAX, threaded_ns = UINT64_MAX;
+    struct loops *loops = context;
 
-    for (int i = 0; i < ROUNDS; i++) {
-        uint64_t ns = cross_pipe();
+    (void)index;
+    if (mr_interrupt_seen())
+        return MR_END;
+    loops->ns[PIPE][loop] = (double)cross_pipe();
+    loops->ns[GRAPH_FUSED][loop] = (double)run_graph(MR_PLACE_FUSED);
+    loops->ns[GRAPH_THREADS][loop] = (double)run_graph(MR_PLACE_THREAD);
+    loops->ns[LOOK_UP][loop] = (double)look_up();
+    measure_merging(loops, loop);
+    for (int i = 0; i < METRICS; i++)
+        loops->ns[i][loop] /= (double)metrics[i].count;
+    return MR_OK;
+}
 
-        pipe_ns = ns < pipe_ns ? ns : pipe_ns;
-        ns = run_graph(MR_PLACE_FUSED);
-        fused_ns = ns < fused_ns ? ns : fused_ns;
-        ns = run_graph(MR_PLACE_THREAD);
-        threaded_ns = ns < threaded_ns ? ns : threaded_ns;
-    }
-    tell("pipe between two threads", pipe_ns, BATCHES, "batch");
-    tell("graph of 3 filters, fused", fused_ns, BATCHES, "batch");
-    tell("graph of 3 filters, a thread each", threaded_ns, BATCHES, "batch");
-    bench_merging();
-    if (argc > 2)
-        bench_symbols(argc, argv);
-    return 0;
+enum mr_status mr_pipeline_runner(struct mr_pipeline_bench *bench, struct mr_error *error)
+{
+    struct loops *loops = calloc(1, sizeof(*loops));
+    struct mr_rounds rounds = {.loops = (uint32_t)bench->options.loops,
+                               .case_count = 1,
+                               .measure = measure,
+                               .context = loops,
+                               .progress = "runner"};
+    enum mr_status status = MR_OK;
+
+    (void)error;
+    CHECK(loops && mr_accumulator_new(NULL, &loops->accumulator) == MR_OK);
+    write_paths(&loops->payload);
+    mr_rounds_run(&rounds);
+    bench->discarded += rounds.discarded;
+    bench->is_partial |= rounds.is_partial;
+    for (int i = 0; i < METRICS && status == MR_OK && rounds.kept > 0; i++)
+        status = mr_pipeline_add(bench, metrics[i].name, metrics[i].metric, "ns",
+                                 loops->ns[i], rounds.kept, NULL, NULL);
+    mr_buffer_fini(&loops->payload);
+    mr_accumulator_free(loops->accumulator);
+    free(loops);
+    return status;
 }

@@ -1,0 +1,199 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * `millrace bench pipeline`, inside: streams of events, and what each part of a worker costs on them.
+ *
+ *     pipeline.c         the command: options, order of work
+ *     pipeline_streams.c the table of streams: made ones, recorded ones
+ *     pipeline_made.c    makes streams: recursions, shapes as often as wanted, ones that never come back
+ *     pipeline_record.c  builds a program with the probe, runs it, keeps what it sends
+ *     pipeline_lane.c    a lane of the worker, fed with a stream
+ *     pipeline_parts.c   one loop over one stream: memcpy, the plain loop (lane_plain.h), filters
+ *     pipeline_worker.c  the same through a socket and a real worker
+ *     pipeline_threads.c lanes side by side, and filters on threads of their own
+ *     pipeline_runner.c  pipes, graphs, merging, names: what is not per event
+ *     pipeline_share.c   which share of a stream its shapes and paths tell
+ *     pipeline_end.c     a program, its writer, a worker and a master, end to end
+ *     pipeline_report.c  numbers of all loops -> results, tables, files
+ *
+ * A new stream: a line in pipeline_streams.c. One thread, where nothing else is said.
+ */
+#ifndef MR_BENCH_PIPELINE_H
+#define MR_BENCH_PIPELINE_H
+
+#include "base/buffer.h"
+#include "base/clock.h"
+#include "base/options.h"
+#include "bench/build.h"
+#include "bench/report.h"
+#include "bench/result.h"
+#include "bench/rounds.h"
+#include "net/control.h"
+#include "net/frame.h"
+#include "pipeline/graph.h"
+
+#include <limits.h>
+
+struct mr_pipeline_options {
+#define MR_OPTION MR_OPTION_FIELD
+#include "bench/pipeline_options.def"
+#undef MR_OPTION
+};
+
+/* What one source sends, as data frames. */
+struct mr_bench_frame {
+    uint8_t type; /* enum mr_frame_type: DICT or CHUNKS */
+    struct mr_span payload;
+};
+
+/* Enters and exits as words, for the plain loop: `count` of them, on stack number `stack`. */
+struct mr_bench_run {
+    uint64_t *words;
+    uint32_t count, stack;
+};
+
+struct mr_bench_stream {
+    struct mr_hello
+        hello; /* of a made stream: constants; of a recorded one: owned by `message` */
+    struct mr_hello_message message;
+    struct mr_bench_frame *frames;
+    uint32_t frame_count, frame_capacity;
+    uint64_t events; /* as chunks tell them */
+    struct mr_bench_run *runs;
+    uint32_t run_count, run_capacity, stacks;
+    bool
+        is_recorded; /* each loop is a new source; of a made one, the next loop goes on where the last one ended */
+    struct mr_bench_made *made; /* of a made stream */
+    uint8_t *bytes;             /* of a recorded one: what lies in frames */
+    const char *const *outer;   /* globs of outer frames; of static life */
+    uint32_t outer_count;
+};
+
+/* pipeline_made.c */
+enum mr_made_kind {
+    MR_MADE_RECURSION, /* `number`: depth */
+    MR_MADE_MIXED, /* `number` random trees of 200 functions, by Zipf: shapes and paths grow together */
+    MR_MADE_SQLITE, /* like speedtest1's, without having it */
+    MR_MADE_SHAPES /* `number` shapes by Zipf over few paths; 0: each trace is like none before */
+};
+struct mr_made_config {
+    enum mr_made_kind kind;
+    uint64_t number, events;
+    uint32_t streams; /* whole traces take turns on them; 0: one */
+};
+/* About `events`, whole traces. Aborts without memory. */
+void mr_bench_make(const struct mr_made_config *config, struct mr_bench_stream *stream);
+/* The next loop: the clock goes on; streams that never repeat are made anew. */
+void mr_bench_advance(struct mr_bench_stream *stream);
+void mr_bench_stream_free(struct mr_bench_stream *stream);
+void mr_bench_add_frame(struct mr_bench_stream *stream, uint8_t type,
+                        struct mr_span payload);
+void mr_bench_add_run(struct mr_bench_stream *stream, const struct mr_bench_run *run);
+
+/* pipeline_record.c: runs a program (with `argv` behind it) and keeps what it sends. MR_EIO ... */
+struct mr_pipeline_bench;
+enum mr_status mr_bench_record(struct mr_pipeline_bench *bench, const char *name,
+                               const struct mr_words *argv,
+                               struct mr_bench_stream *stream, struct mr_error *error);
+
+/* pipeline_streams.c */
+struct mr_stream_kind {
+    const char *name;
+    enum mr_status (*make)(struct mr_pipeline_bench *bench,
+                           const struct mr_stream_kind *kind,
+                           struct mr_bench_stream *stream, struct mr_error *error);
+    struct mr_made_config made;
+    uint32_t in; /* enum mr_stream_group, ored */
+};
+enum mr_stream_group {
+    MR_STREAMS_MAIN = 1, /* all parts; with --quick, those that need no compiler */
+    MR_STREAMS_RECORDED = 2,
+    MR_STREAMS_SHAPES = 4, /* sweeps: lane and what it is compared with */
+    MR_STREAMS_DEPTH = 8,
+    MR_STREAMS_COUNT = 16,
+};
+extern const struct mr_stream_kind mr_stream_kinds[];
+extern const size_t mr_stream_kind_count;
+
+/* What is measured on a stream, ns an event. */
+enum mr_bench_part {
+    MR_BENCH_PART_MEMCPY,
+    MR_BENCH_PART_PLAIN,
+    MR_BENCH_PART_DECODE,
+    MR_BENCH_PART_RECONSTRUCT, /* what the lane costs more with it */
+    MR_BENCH_PART_REDUCE,
+    MR_BENCH_PART_ANALYSIS, /* reconstruct + reduce */
+    MR_BENCH_PART_LANE,
+    MR_BENCH_PART_DELTA,  /* one delta a loop, which `lane` is without */
+    MR_BENCH_PART_WORKER, /* CPU time of a worker's process, from socket to delta */
+    MR_BENCH_PART_COUNT
+};
+extern const char *const mr_bench_part_names[MR_BENCH_PART_COUNT];
+
+#define MR_BENCH_LOOPS_MAX 1000
+#define MR_BENCH_STAGES 3
+
+/* pipeline_lane.c */
+struct mr_bench_lane;
+/* The first `stages` of decode, reconstruct, reduce. `keep`: NULL, or the kind of one more filter behind them. */
+struct mr_bench_lane *mr_bench_lane_new(const struct mr_bench_stream *stream,
+                                        uint32_t stages, enum mr_place place,
+                                        const struct mr_graph_node *keep);
+/* All frames of the stream. */
+void mr_bench_lane_play(struct mr_bench_lane *lane, const struct mr_bench_stream *stream);
+/* Makes a delta now. */
+void mr_bench_lane_tick(struct mr_bench_lane *lane);
+void mr_bench_lane_drain(struct mr_bench_lane *lane);
+/* Of the last filter's account: "reduced", "lost" ... */
+uint64_t mr_bench_lane_counter(const struct mr_bench_lane *lane, const char *name);
+void mr_bench_lane_free(struct mr_bench_lane *lane);
+/* CPU time of this thread. */
+uint64_t mr_bench_cpu_ns(void);
+
+struct mr_pipeline_bench {
+    struct mr_pipeline_options options;
+    struct mr_build build;
+    bool has_build; /* it can compile */
+    char sqlite[PATH_MAX];
+    char scratch[PATH_MAX]; /* removed at the end */
+    bool has_worker;        /* streams are sent to a worker, too */
+    uint32_t discarded;
+    bool is_partial;
+    struct mr_results results;
+    struct mr_bench_report report;
+};
+
+/* pipeline_parts.c: all loops over one stream, into results. */
+enum mr_status mr_pipeline_measure(struct mr_pipeline_bench *bench,
+                                   const struct mr_stream_kind *kind,
+                                   struct mr_error *error);
+
+/* pipeline_worker.c: a real worker that is sent streams. */
+struct mr_bench_worker;
+enum mr_status mr_bench_worker_start(struct mr_pipeline_bench *bench,
+                                     struct mr_bench_worker **worker,
+                                     struct mr_error *error);
+/* Sends the stream as a new source; the CPU time that its process took for it, ns. */
+enum mr_status mr_bench_worker_play(struct mr_bench_worker *worker,
+                                    const struct mr_bench_stream *stream,
+                                    uint64_t *cpu_ns, struct mr_error *error);
+void mr_bench_worker_stop(struct mr_bench_worker *worker); /* NULL allowed */
+/* CPU time of a process so far, ns; 0 where /proc does not say. */
+uint64_t mr_bench_process_ns(pid_t pid);
+
+/* pipeline_threads.c, pipeline_runner.c, pipeline_share.c, pipeline_end.c: into results. */
+enum mr_status mr_pipeline_runner(struct mr_pipeline_bench *bench,
+                                  struct mr_error *error);
+enum mr_status mr_pipeline_threads(struct mr_pipeline_bench *bench,
+                                   struct mr_error *error);
+enum mr_status mr_pipeline_share(struct mr_pipeline_bench *bench,
+                                 const struct mr_stream_kind *kind,
+                                 const struct mr_bench_stream *stream);
+enum mr_status mr_pipeline_end(struct mr_pipeline_bench *bench, struct mr_error *error);
+
+/* pipeline_report.c */
+enum mr_status mr_pipeline_add(struct mr_pipeline_bench *bench, const char *name,
+                               const char *metric, const char *unit, const double *values,
+                               size_t count, const char *ratio_to, const double *bottom);
+enum mr_status mr_pipeline_write(struct mr_pipeline_bench *bench, struct mr_error *error);
+
+#endif

@@ -1,0 +1,233 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* One stream after the other, of each all parts in turns, so that what the machine does in between meets all of them. */
+#include "bench/interrupt.h"
+#include "bench/lane_plain.h"
+#include "bench/pipeline.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define LOOPS_WARM 2 /* paths, shapes and memory are made in the first */
+#define COPY_BYTES (UINT32_C(64) << 10)
+
+const char *const mr_bench_part_names[MR_BENCH_PART_COUNT] = {
+    [MR_BENCH_PART_MEMCPY] = "memcpy", [MR_BENCH_PART_PLAIN] = "plain",
+    [MR_BENCH_PART_DECODE] = "decode", [MR_BENCH_PART_RECONSTRUCT] = "reconstruct",
+    [MR_BENCH_PART_REDUCE] = "reduce", [MR_BENCH_PART_ANALYSIS] = "analysis",
+    [MR_BENCH_PART_LANE] = "lane",     [MR_BENCH_PART_DELTA] = "delta",
+    [MR_BENCH_PART_WORKER] = "worker",
+};
+
+/* All that runs over one stream. */
+struct parts {
+    struct mr_pipeline_bench *bench;
+    struct mr_bench_stream stream;
+    struct lane_plain *plain;
+    uint8_t *copy;
+    struct mr_bench_lane *lanes[MR_BENCH_STAGES];
+    struct mr_bench_worker *worker; /* NULL: not asked for */
+    uint64_t pushed;                /* events */
+    struct mr_error error;
+    double ns[MR_BENCH_PART_COUNT][MR_BENCH_LOOPS_MAX];
+};
+
+static double run_memcpy(const struct parts *parts)
+{
+    uint64_t start_ns = mr_bench_cpu_ns();
+
+    for (uint32_t i = 0; i < parts->stream.run_count; i++) {
+        const struct mr_bench_run *run = &parts->stream.runs[i];
+        size_t left = run->count * sizeof(uint64_t);
+
+        for (const uint8_t *from = (const uint8_t *)run->words; left > 0;) {
+            size_t size = left < COPY_BYTES ? left : COPY_BYTES;
+
+            memcpy(parts->copy, from, size);
+            from += size;
+            left -= size;
+        }
+    }
+    return (double)(mr_bench_cpu_ns() - start_ns);
+}
+
+static double run_plain(const struct parts *parts)
+{
+    uint64_t start_ns = mr_bench_cpu_ns();
+
+    for (uint32_t i = 0; i < parts->stream.run_count; i++) {
+        const struct mr_bench_run *run = &parts->stream.runs[i];
+
+        lane_plain_choose(parts->plain, run->stack);
+        lane_plain_run(parts->plain, run->words, run->count);
+    }
+    lane_plain_reset(parts->plain);
+    return (double)(mr_bench_cpu_ns() - start_ns);
+}
+
+static double run_lane(const struct parts *parts, uint32_t which)
+{
+    uint64_t start_ns = mr_bench_cpu_ns();
+
+    mr_bench_lane_play(parts->lanes[which], &parts->stream);
+    return (double)(mr_bench_cpu_ns() - start_ns);
+}
+
+static double run_delta(const struct parts *parts)
+{
+    uint64_t start_ns = mr_bench_cpu_ns();
+
+    mr_bench_lane_tick(parts->lanes[MR_BENCH_STAGES - 1]);
+    return (double)(mr_bench_cpu_ns() - start_ns);
+}
+
+static enum mr_status run_worker(struct parts *parts, double *ns)
+{
+    uint64_t cpu_ns = 0;
+    enum mr_status status;
+
+    *ns = (double)NAN;
+    if (!parts->worker)
+        return MR_OK;
+    status = mr_bench_worker_play(parts->worker, &parts->stream, &cpu_ns, &parts->error);
+    *ns = (double)cpu_ns;
+    return status;
+}
+
+static enum mr_status run_loop(struct parts *parts, double ns[MR_BENCH_PART_COUNT])
+{
+    double lanes[MR_BENCH_STAGES];
+    enum mr_status status;
+
+    ns[MR_BENCH_PART_MEMCPY] = run_memcpy(parts);
+    ns[MR_BENCH_PART_PLAIN] = run_plain(parts);
+    for (uint32_t i = 0; i < MR_BENCH_STAGES; i++)
+        lanes[i] = run_lane(parts, i);
+    ns[MR_BENCH_PART_DELTA] = run_delta(parts);
+    status = run_worker(parts, &ns[MR_BENCH_PART_WORKER]);
+    ns[MR_BENCH_PART_DECODE] = lanes[0];
+    ns[MR_BENCH_PART_RECONSTRUCT] = lanes[1] - lanes[0];
+    ns[MR_BENCH_PART_REDUCE] = lanes[2] - lanes[1];
+    ns[MR_BENCH_PART_ANALYSIS] = lanes[2] - lanes[0];
+    ns[MR_BENCH_PART_LANE] = lanes[2];
+    for (int i = 0; i < MR_BENCH_PART_COUNT; i++)
+        ns[i] /= (double)parts->stream.events;
+    parts->pushed += parts->stream.events;
+    if (parts->stream.made)
+        mr_bench_advance(&parts->stream);
+    return status;
+}
+
+/* As mr_rounds wants it; there is one case. */
+static enum mr_status measure(void *context, size_t index, uint32_t loop)
+{
+    struct parts *parts = context;
+    double ns[MR_BENCH_PART_COUNT];
+    enum mr_status status = mr_interrupt_seen() ? MR_END : run_loop(parts, ns);
+
+    (void)index;
+    for (int i = 0; i < MR_BENCH_PART_COUNT && status == MR_OK; i++)
+        parts->ns[i][loop] = ns[i];
+    return status == MR_OK ? MR_OK : MR_END; /* what failed once is not tried again */
+}
+
+static enum mr_status begin(struct parts *parts, const struct mr_stream_kind *kind)
+{
+    enum mr_status status = kind->make(parts->bench, kind, &parts->stream, &parts->error);
+    double ns[MR_BENCH_PART_COUNT];
+
+    if (status != MR_OK)
+        return status;
+    parts->plain = lane_plain_new();
+    parts->copy = malloc(COPY_BYTES);
+    if (!parts->copy)
+        return MR_ENOMEM;
+    for (uint32_t i = 0; i < MR_BENCH_STAGES; i++)
+        parts->lanes[i] = mr_bench_lane_new(&parts->stream, i + 1, MR_PLACE_FUSED, NULL);
+    if (kind->in & (MR_STREAMS_MAIN | MR_STREAMS_RECORDED) && parts->bench->has_worker)
+        status = mr_bench_worker_start(parts->bench, &parts->worker, &parts->error);
+    for (int i = 0; i < LOOPS_WARM && status == MR_OK; i++)
+        status = run_loop(parts, ns);
+    return status;
+}
+
+static void finish(struct parts *parts)
+{
+    mr_bench_worker_stop(parts->worker);
+    for (uint32_t i = 0; i < MR_BENCH_STAGES; i++)
+        if (parts->lanes[i])
+            mr_bench_lane_free(parts->lanes[i]);
+    if (parts->plain)
+        lane_plain_free(parts->plain);
+    free(parts->copy);
+    mr_bench_stream_free(&parts->stream);
+    free(parts);
+}
+
+/* The ledger says that all was reduced. */
+static uint64_t count_lost(const struct parts *parts)
+{
+    const struct mr_bench_lane *lane = parts->lanes[MR_BENCH_STAGES - 1];
+
+    return parts->pushed - mr_bench_lane_counter(lane, "reduced");
+}
+
+static enum mr_status add_results(struct parts *parts, const struct mr_stream_kind *kind,
+                                  const struct mr_rounds *rounds)
+{
+    struct mr_pipeline_bench *bench = parts->bench;
+    enum mr_status status = MR_OK;
+    size_t before = bench->results.count;
+    uint64_t lost = count_lost(parts);
+    char name[MR_RESULT_NAME_SIZE];
+
+    for (int i = 0; i < MR_BENCH_PART_COUNT && status == MR_OK; i++) {
+        (void)snprintf(name, sizeof(name), "%s/%s/fused", mr_bench_part_names[i],
+                       kind->name);
+        if (!isnan(parts->ns[i][0]))
+            status =
+                mr_pipeline_add(bench, name, "ns_per_event", "ns", parts->ns[i],
+                                rounds->kept, i == MR_BENCH_PART_PLAIN ? NULL : "plain",
+                                parts->ns[MR_BENCH_PART_PLAIN]);
+    }
+    for (size_t i = before; i < bench->results.count; i++) {
+        struct mr_result *result = &bench->results.items[i];
+
+        result->has_lost = strncmp(result->name, "lane/", 5) == 0;
+        result->lost = lost;
+    }
+    if (status == MR_OK && kind->in & MR_STREAMS_RECORDED)
+        status = mr_pipeline_share(bench, kind, &parts->stream);
+    return status;
+}
+
+enum mr_status mr_pipeline_measure(struct mr_pipeline_bench *bench,
+                                   const struct mr_stream_kind *kind,
+                                   struct mr_error *error)
+{
+    struct parts *parts = calloc(1, sizeof(*parts));
+    struct mr_rounds rounds = {.loops = (uint32_t)bench->options.loops,
+                               .case_count = 1,
+                               .measure = measure,
+                               .context = parts,
+                               .progress = kind->name};
+    enum mr_status status;
+
+    if (!parts)
+        return MR_ENOMEM;
+    parts->bench = bench;
+    status = begin(parts, kind);
+    if (status == MR_OK) {
+        mr_rounds_run(&rounds);
+        mr_bench_lane_drain(parts->lanes[MR_BENCH_STAGES - 1]);
+        bench->discarded += rounds.discarded;
+        bench->is_partial |= rounds.is_partial;
+        status = parts->error.status;
+    }
+    if (status == MR_OK && rounds.kept > 0)
+        status = add_results(parts, kind, &rounds);
+    *error = parts->error;
+    finish(parts);
+    return status;
+}

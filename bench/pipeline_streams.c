@@ -1,0 +1,162 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "bench/pipeline.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* So that call trees begin at SQLite's interface. */
+static const char *const sqlite_outer[] = {"main", "testset_*", "speedtest1_*"};
+
+#define SWEEP_PART 4 /* sweeps have that part of the events */
+#define BUILD_NAME 64
+
+static enum mr_status make(struct mr_pipeline_bench *bench,
+                           const struct mr_stream_kind *kind,
+                           struct mr_bench_stream *stream, struct mr_error *error)
+{
+    struct mr_made_config config = kind->made;
+
+    (void)error;
+    config.events = bench->options.events;
+    if (!(kind->in & MR_STREAMS_MAIN))
+        config.events /= SWEEP_PART;
+    mr_bench_make(&config, stream);
+    return MR_OK;
+}
+
+/* Compiles a source with door hooks, at its place among the objects. */
+static enum mr_status compile(struct mr_pipeline_bench *bench, const char *source,
+                              const char *object, const char *more,
+                              struct mr_words *objects, struct mr_error *error)
+{
+    struct mr_words flags = {0};
+    const struct mr_build_object wanted = {
+        .source = source, .object = object, .flags = &flags};
+    enum mr_status status;
+
+    mr_words_split(&flags, more);
+    status = mr_build_flags(&bench->build, "millrace", "--cflags", &flags, error);
+    mr_words_add(objects, "%s", object);
+    if (status == MR_OK)
+        status = mr_build_object(&bench->build, &wanted, error);
+    mr_words_fini(&flags);
+    return status;
+}
+
+static enum mr_status link_and_record(struct mr_pipeline_bench *bench, const char *name,
+                                      struct mr_words *objects, const char *arguments,
+                                      struct mr_bench_stream *stream,
+                                      struct mr_error *error)
+{
+    enum mr_status status =
+        mr_build_flags(&bench->build, "millrace", "--libs", objects, error);
+    struct mr_words argv = {0};
+    char path[PATH_MAX];
+
+    mr_words_split(objects, "-lm -ldl -pthread");
+    if (status == MR_OK)
+        status = mr_build_link(&bench->build, NULL, name, objects, error);
+    mr_words_add(&argv, "%s", mr_build_path(&bench->build, name, path));
+    mr_words_split(&argv, arguments);
+    if (status == MR_OK)
+        status = mr_bench_record(bench, name, &argv, stream, error);
+    mr_words_fini(&argv);
+    return status;
+}
+
+static enum mr_status need_build(const struct mr_pipeline_bench *bench,
+                                 struct mr_error *error)
+{
+    return bench->has_build
+               ? MR_OK
+               : mr_error_set(error, MR_ENOTFOUND, "nothing can be compiled here");
+}
+
+static enum mr_status record_sqlite(struct mr_pipeline_bench *bench,
+                                    const struct mr_stream_kind *kind,
+                                    struct mr_bench_stream *stream,
+                                    struct mr_error *error)
+{
+    char source[PATH_MAX + 16], flags[PATH_MAX + 16], size[BUILD_NAME];
+    struct mr_words objects = {0};
+    enum mr_status status = need_build(bench, error);
+
+    (void)kind;
+    if (status == MR_OK && !*bench->sqlite)
+        status = mr_error_set(error, MR_ENOTFOUND,
+                              "no sources of SQLite: run scripts/sqlite-fetch.sh, or "
+                              "name them with --sqlite");
+    (void)snprintf(flags, sizeof(flags), "-w -I%s", bench->sqlite);
+    (void)snprintf(source, sizeof(source), "%s/sqlite3.c", bench->sqlite);
+    if (status == MR_OK)
+        status = compile(bench, source, "sqlite3.hooks.o", flags, &objects, error);
+    (void)snprintf(source, sizeof(source), "%s/speedtest1.c", bench->sqlite);
+    if (status == MR_OK)
+        status = compile(bench, source, "speedtest1.hooks.o", flags, &objects, error);
+    (void)snprintf(size, sizeof(size), "--size %llu",
+                   (unsigned long long)bench->options.sqlite_size);
+    if (status == MR_OK)
+        status = link_and_record(bench, "sqlite.hooks", &objects, size, stream, error);
+    stream->outer = sqlite_outer;
+    stream->outer_count = MR_ARRAY_COUNT(sqlite_outer);
+    mr_words_fini(&objects);
+    return status;
+}
+
+static enum mr_status record_requests(struct mr_pipeline_bench *bench,
+                                      const struct mr_stream_kind *kind,
+                                      struct mr_bench_stream *stream,
+                                      struct mr_error *error)
+{
+    struct mr_words objects = {0};
+    enum mr_status status = need_build(bench, error);
+    const char *flags = "-std=c17 -D_GNU_SOURCE -Isource";
+
+    (void)kind;
+    if (status == MR_OK)
+        status = compile(bench, "bench/programs/requests.c", "requests.hooks.o", flags,
+                         &objects, error);
+    if (status == MR_OK)
+        status =
+            link_and_record(bench, "requests.hooks", &objects, "4 20000", stream, error);
+    mr_words_fini(&objects);
+    return status;
+}
+
+#define MAIN MR_STREAMS_MAIN
+const struct mr_stream_kind mr_stream_kinds[] = {
+    {"recursion-10", make, {.kind = MR_MADE_RECURSION, .number = 10}, MAIN},
+    {"mixed-100", make, {.kind = MR_MADE_MIXED, .number = 100}, MAIN},
+    {"mixed-1000", make, {.kind = MR_MADE_MIXED, .number = 1000}, MAIN},
+    {"sqlite-like", make, {.kind = MR_MADE_SQLITE}, MAIN},
+    {"shapes-1000",
+     make,
+     {.kind = MR_MADE_SHAPES, .number = 1000},
+     MAIN | MR_STREAMS_SHAPES},
+    {"never", make, {.kind = MR_MADE_SHAPES}, MAIN},
+    {"sqlite", record_sqlite, {.number = 0}, MR_STREAMS_RECORDED},
+    {"requests", record_requests, {.number = 0}, MR_STREAMS_RECORDED},
+    {"shapes-1", make, {.kind = MR_MADE_SHAPES, .number = 1}, MR_STREAMS_SHAPES},
+    {"shapes-10", make, {.kind = MR_MADE_SHAPES, .number = 10}, MR_STREAMS_SHAPES},
+    {"shapes-100", make, {.kind = MR_MADE_SHAPES, .number = 100}, MR_STREAMS_SHAPES},
+    {"shapes-10000", make, {.kind = MR_MADE_SHAPES, .number = 10000}, MR_STREAMS_SHAPES},
+    {"shapes-100000",
+     make,
+     {.kind = MR_MADE_SHAPES, .number = 100000},
+     MR_STREAMS_SHAPES},
+    {"shapes-1000000",
+     make,
+     {.kind = MR_MADE_SHAPES, .number = 1000000},
+     MR_STREAMS_SHAPES},
+    {"depth-1", make, {.kind = MR_MADE_RECURSION, .number = 1}, MR_STREAMS_DEPTH},
+    {"depth-100", make, {.kind = MR_MADE_RECURSION, .number = 100}, MR_STREAMS_DEPTH},
+    {"depth-1000", make, {.kind = MR_MADE_RECURSION, .number = 1000}, MR_STREAMS_DEPTH},
+    {"depth-10000", make, {.kind = MR_MADE_RECURSION, .number = 10000}, MR_STREAMS_DEPTH},
+    {"streams-1", make, {MR_MADE_RECURSION, 10, 0, 1}, MR_STREAMS_COUNT},
+    {"streams-10", make, {MR_MADE_RECURSION, 10, 0, 10}, MR_STREAMS_COUNT},
+    {"streams-100", make, {MR_MADE_RECURSION, 10, 0, 100}, MR_STREAMS_COUNT},
+    {"streams-1000", make, {MR_MADE_RECURSION, 10, 0, 1000}, MR_STREAMS_COUNT},
+    {"streams-10000", make, {MR_MADE_RECURSION, 10, 0, 10000}, MR_STREAMS_COUNT},
+};
+const size_t mr_stream_kind_count = MR_ARRAY_COUNT(mr_stream_kinds);

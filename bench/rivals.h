@@ -1,0 +1,43 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Other tracers of C programs: how one is run, and what it recorded. They are variants (variants.h), which call these.
+ * One thread.
+ *
+ *     struct mr_rivals rivals = {.build = &build};   // and a folder that is theirs
+ *     status = variant->begin(&rivals, &argv, &env, &error);
+ *     ... run argv, then the program's own words, in rivals.folder ...
+ *     variant->end(&rivals, &events, &bytes);
+ *     mr_rivals_stop(&rivals);
+ */
+#ifndef MR_BENCH_RIVALS_H
+#define MR_BENCH_RIVALS_H
+
+#include "bench/variants.h"
+
+#include <limits.h>
+#include <sys/types.h>
+
+struct mr_rivals {
+    const struct mr_build *build;
+    char folder[PATH_MAX]; /* where they write; emptied after each run */
+    pid_t session_daemon;  /* LTTng's, if we had to start one */
+};
+
+/* MR_EIO ... */
+enum mr_status mr_rival_uftrace_begin(struct mr_rivals *rivals, struct mr_words *argv,
+                                      struct mr_words *env, struct mr_error *error);
+void mr_rival_uftrace_end(struct mr_rivals *rivals, double *events, double *bytes);
+enum mr_status mr_rival_lttng_begin(struct mr_rivals *rivals, struct mr_words *argv,
+                                    struct mr_words *env, struct mr_error *error);
+void mr_rival_lttng_end(struct mr_rivals *rivals, double *events, double *bytes);
+enum mr_status mr_rival_xray_begin(struct mr_rivals *rivals, struct mr_words *argv,
+                                   struct mr_words *env, struct mr_error *error);
+void mr_rival_xray_end(struct mr_rivals *rivals, double *events, double *bytes);
+
+/* Appends "name": {"version", "cflags"}, ... of the rivals among `used`, a bit for each of mr_variants. */
+enum mr_status mr_rivals_describe(const struct mr_rivals *rivals, uint32_t used,
+                                  struct mr_buffer *out);
+/* Allowed where nothing was started. */
+void mr_rivals_stop(struct mr_rivals *rivals);
+
+#endif
