@@ -13,6 +13,9 @@ static void merge(const struct mr_delta_item *item)
     struct mr_entry_stats entries = {{0}, {0}, {0}};
     struct mr_ledger_entry ledger = {.held = 0};
     struct mr_counter_stats counters = {.calls = 0};
+    struct mr_joined_stats joined = {.histogram = MR_HISTOGRAM_EMPTY};
+    struct mr_edge_stats edges = {.histogram = MR_HISTOGRAM_EMPTY};
+    struct mr_shape_path_stats shape_paths = {.ok = 0};
 
     for (int i = 0; i < 2; i++) {
         if (item->path_stats)
@@ -25,7 +28,18 @@ static void merge(const struct mr_delta_item *item)
             mr_ledger_entry_merge(&ledger, item->ledger);
         if (item->counter_stats)
             mr_counter_stats_merge(&counters, item->counter_stats);
+        if (item->joined_stats)
+            MR_ASSERT(mr_joined_stats_merge(&joined, item->joined_stats) == MR_OK);
+        if (item->edge_stats)
+            MR_ASSERT(mr_edge_stats_merge(&edges, item->edge_stats) == MR_OK);
+        if (item->shape_path_stats)
+            mr_shape_path_stats_merge(&shape_paths, item->shape_path_stats);
+        if (item->exemplar)
+            MR_ASSERT(!mr_exemplar_is_before(item->exemplar, item->exemplar,
+                                             MR_EXEMPLAR_SLOWEST));
     }
+    mr_histogram_fini(&joined.histogram);
+    mr_histogram_fini(&edges.histogram);
     mr_histogram_fini(&paths.histogram);
     mr_histogram_fini(&shapes.histogram);
 }
@@ -75,6 +89,25 @@ static void write_item(struct mr_delta_writer *w, const struct mr_delta_item *it
     case MR_DELTA_PATH_COUNTER:
         mr_delta_path_counter(w, item->path, item->window, item->counter,
                               item->counter_stats);
+        break;
+    case MR_DELTA_PART:
+        mr_delta_part(w, item->part);
+        break;
+    case MR_DELTA_JOINED:
+        (void)mr_delta_joined(w, item->id, item->nodes, item->node_count);
+        break;
+    case MR_DELTA_JOINED_STAT:
+        mr_delta_joined_stat(w, item->joined, item->window, item->joined_stats);
+        break;
+    case MR_DELTA_JOINED_EDGE:
+        mr_delta_joined_edge(w, item->joined, item->window, item->place,
+                             item->edge_stats);
+        break;
+    case MR_DELTA_EXEMPLAR:
+        mr_delta_exemplar(w, item->path, item->shape, item->source, item->exemplar);
+        break;
+    case MR_DELTA_SHAPE_PATH:
+        mr_delta_shape_path(w, item->shape, item->path, item->shape_path_stats);
         break;
     }
 }

@@ -166,6 +166,23 @@ def test_a_program_that_starts_off(chain):
     chain.stop(master)
 
 
+def test_discarding_is_shown_and_final(chain):
+    with Program(chain.folder / "hooks") as server:
+        said = attach(server.pid, "--on", "--endpoint", "discard", "--json")
+        check(said["endpoint"] == ["discard"] or said["endpoint"] == "discard", f"{said}")
+        wait_for_events(server.pid)
+        line = attach(server.pid, "--on", "--endpoint", "tcp://127.0.0.1:1", status=common.USAGE)
+        check("told to discard its events" in line, line)
+        attach(server.pid, "--off", "--flush")
+        said = status_of(server.pid)
+        check(said["events-acked"] == 0 and said["events-discarded"] == said["events-written"] > 0, f"{said}")
+        check("were recorded and discarded" in server.end(), "the end does not tell")
+    with Program(chain.folder / "hooks", MILLRACE_ENDPOINT="tcp://127.0.0.1:1") as server:
+        line = attach(server.pid, "--on", "--endpoint", "discard", status=common.USAGE)
+        check("sends to tcp://" in line, line)
+        server.end()
+
+
 def test_mistakes_are_told_in_one_line(chain):
     hooks = chain.folder / "hooks"
     with Program(hooks) as server:

@@ -18,7 +18,7 @@ HOSTILE = [
     (b"", b""),
     (b"GET / HTTP/1.1\n\n", b"line 1 is not 'millrace/1 NAME'"),
     (b"millrace/1 on\r\n\n", b"byte 13 is 0x0d"),
-    (b"millrace/1 dance\n\n", b"no request 'dance', only status, on, off, flush"),
+    (b"millrace/1 dance\n\n", b"no request 'dance', only status, on, off, prune, flush"),
     (b"millrace/9 status\n\n", b"version 9, this is 1"),
     (b"millrace/1 status\nonly x\n\n", b"'status' does not know 'only'"),
     (b"millrace/1 on\nonly\n\n", b"line 2 is not 'KEY VALUE'"),

@@ -73,12 +73,13 @@ def check_results(folder):
 
 
 def check_table(folder):
-    run = bench(folder, "probe", *SHORT, "--door", "hooks", "--workload", "tiny", "--sink", "off,control,recorder,worker")
+    run = bench(folder, "probe", *SHORT, "--door", "hooks", "--workload", "tiny", "--sink", "off,control,recorder,discard,worker")
     check(run.returncode == 0, f"ended with {run.returncode}: {run.stderr}")
     rows = {line.split()[0]: line.split() for line in run.stdout.splitlines() if "/" in line.split(" ")[0]}
     check("hooks/tsc/tiny/worker" in rows and rows["hooks/tsc/tiny/worker"][-1] == "0", run.stdout)
     check("hooks/tsc/tiny/off" in rows and "plain/none/tiny/off" in rows, run.stdout)
     check("hooks/tsc/tiny/control" in rows, run.stdout)
+    check("hooks/tsc/tiny/discard" in rows and rows["hooks/tsc/tiny/discard"][-1] == "0", run.stdout)
     check(rows["hooks/tsc/tiny/recorder"][-1] == "-", "a flight recorder has no account of loss")
     check("Medians of 2 loops" in run.stdout, run.stdout)
 
@@ -93,7 +94,9 @@ def check_self_check(folder):
 
 
 def check_start(folder):
-    run = bench(folder, "probe", *SHORT, "--door", "hooks", "--workload", "start", "--sites", "1000", "--json")
+    run = bench(folder, "probe", *SHORT, "--door", "patchable,hooks", "--workload", "start", "--sites", "1000", "--json")
+    check("start: compiling 3 programs" in run.stderr, f"what is compiled is not told: {run.stderr}")
+    check(": loop 1 of " in run.stderr, f"no progress is told: {run.stderr}")
     check(run.returncode == 0, f"ended with {run.returncode}: {run.stderr}")
     lines = read_lines(run.stdout)
     check(find(lines, "hooks/tsc/start/tcp", "start_ms")["value"] > 0, "no start_ms")

@@ -45,12 +45,12 @@ def check_entries(store):
 class Program:
     """Runs in phases of two threads each, and waits for go_on() between them."""
 
-    def __init__(self, chain, endpoint):
+    def __init__(self, chain, endpoint, batches=BATCHES):
         binary = system.compile_program(chain.folder / "counter",
                                         [system.SOURCE / "tests/system/master_kill/counter.c"])
         environment = chain.environment(MILLRACE_ENDPOINT=endpoint, MILLRACE_POLICY="block",
                                         MILLRACE_BLOCK_TIMEOUT="60s", MILLRACE_EXIT_TIMEOUT="60s")
-        self.process = subprocess.Popen([binary, str(PHASES), str(BATCHES)], env=environment, text=True,
+        self.process = subprocess.Popen([binary, str(PHASES), str(batches)], env=environment, text=True,
                                         stdin=subprocess.PIPE, stdout=subprocess.PIPE)
 
     def wait_mark(self, number):

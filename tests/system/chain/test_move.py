@@ -6,14 +6,13 @@ that were open at the move are incomplete at the old worker. The source did not 
 """
 import os
 import shutil
-import socket
-import subprocess
 import sys
 import time
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 import chain as lib  # pylint: disable=wrong-import-position
 from chain import check, system  # pylint: disable=wrong-import-position
+import balancer  # pylint: disable=wrong-import-position
 
 DRAIN_S = 50  # --drain-timeout: whoever waits it out is seen
 
@@ -92,37 +91,11 @@ def run_alone(chain, master):
     check_all(master.store, own)
 
 
-def start_balancer(chain, workers):
-    """HAProxy with one address for both, set up as docs/OPERATIONS.md says."""
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
-    config = chain.folder / "haproxy.cfg"
-    servers = "".join(f"    server w{i} {worker.ready['listen']} check inter 100ms\n" for i, worker in enumerate(workers))
-    config.write_text(f"""global
-    maxconn 1000
-defaults
-    mode tcp
-    timeout connect 1s
-    timeout client 30s
-    timeout server 30s
-    retries 3
-    option redispatch
-listen workers
-    bind 127.0.0.1:{port}
-    balance leastconn
-{servers}""")
-    with open(chain.folder / "haproxy.log", "wb") as log:
-        process = subprocess.Popen(["haproxy", "-db", "-f", str(config)], stdin=subprocess.DEVNULL, stdout=log, stderr=log)
-    return process, f"tcp://127.0.0.1:{port}"
-
-
 def test():
     print("--- alone")
     with system.System() as chain:
         run_alone(chain, chain.master())
     for is_balanced in [False, True]:
-        balancer = None
         if is_balanced and not shutil.which("haproxy"):
             print("no HAProxy here: the second part is skipped")
             break
@@ -131,14 +104,9 @@ def test():
             master = chain.master()
             workers = [chain.worker(master.endpoint, "--drain-timeout", f"{DRAIN_S}s") for _ in range(2)]
             endpoint = ",".join(worker.endpoint for worker in workers)
-            try:
-                if is_balanced:
-                    balancer, endpoint = start_balancer(chain, workers)
-                run(chain, master, workers, endpoint)
-            finally:
-                if balancer:
-                    balancer.kill()
-                    balancer.wait()
+            if is_balanced:
+                endpoint = balancer.start(chain, workers)
+            run(chain, master, workers, endpoint)
 
 
 if __name__ == "__main__":

@@ -5,6 +5,7 @@
  *     known            spans around page faults, sleeps and work, each between two readings of the same events by
  *                      the program itself; prints "span counter inner outer"
  *     threads N        N threads at a time, each with one span; then 100 short ones
+ *     taken N          N threads at a time, then all descriptors are taken and one more; prints the most memory it had, KiB
  *     forks N          N children, each with one span of 50 page faults; prints the descriptors a child has
  *     signals N        N spans under a timer whose handler makes spans; checks errno
  *     closes           spans, then all descriptors are closed, then spans
@@ -15,6 +16,7 @@
 
 #include <dirent.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <linux/perf_event.h>
 #include <pthread.h>
 #include <signal.h>
@@ -23,6 +25,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <sys/syscall.h>
 #include <sys/time.h>
 #include <sys/wait.h>
@@ -186,6 +189,25 @@ static int threads(long count)
     return 0;
 }
 
+/* More threads than have counters; and one that finds no descriptor free. */
+static int taken(long count)
+{
+    struct rusage usage;
+    pthread_t one;
+
+    if (threads(count) != 0)
+        return 1;
+    while (open("/dev/null", O_RDONLY | O_CLOEXEC) >= 0)
+        ;
+    if (errno != EMFILE || pthread_create(&one, NULL, one_span, (void *)5) != 0)
+        return 1;
+    (void)pthread_join(one, NULL);
+    if (getrusage(RUSAGE_SELF, &usage) != 0)
+        return 1;
+    (void)printf("%ld\n", usage.ru_maxrss);
+    return 0;
+}
+
 /* Descriptors of perf events. */
 static int count_events(void)
 {
@@ -304,6 +326,8 @@ int main(int argc, char **argv)
         return known();
     if (strcmp(mode, "threads") == 0)
         return threads(number);
+    if (strcmp(mode, "taken") == 0)
+        return taken(number);
     if (strcmp(mode, "forks") == 0)
         return forks(number);
     if (strcmp(mode, "signals") == 0)

@@ -6,6 +6,7 @@ import os
 import pathlib
 import platform
 import shlex
+import shutil
 import subprocess
 import sys
 
@@ -82,11 +83,94 @@ def is_limited(chain, program, limit):
     check(f"depth limit {limit}: {skipped:,} calls below it" in text, f"{where}:\n{text}")
 
 
+def by_record(chain):
+    """What MILLRACE_DEPTH does, an option of record does."""
+    output = chain.folder / "recorded"
+    done = chain.run([system.MILLRACE, "record", "--depth", "2", "--output", output, chain.folder / "hooks"])
+    check(done.returncode == 0 and "depth limit 2: " in done.stderr, f"record --depth: {done}")
+    told = json.loads(subprocess.run([system.MILLRACE, "report", "--json", output], capture_output=True, text=True,
+                                     check=True).stdout)
+    calls = {row["name"]: row["calls"] for row in told["functions"]}
+    check(calls == RECORDED[2], f"record --depth 2: {calls}")
+    check([row["depth_limit"] for row in told["depths"]] == [2], f"record --depth 2: {told['depths']}")
+
+
+WAITS = """#include <unistd.h>
+__attribute__((noinline)) int deep(int x) { return x ? deep(x - 1) + 1 : 0; }
+int main(void)
+{
+    int x = 0;
+    for (int i = 0; i < 100; i++)
+        x += deep(9);
+    (void)!write(1, "ready", 5);
+    (void)pause();
+    return x;
+}
+"""
+
+
+def by_dump(chain):
+    """A flight recorder's file tells what its depth limit left out, to the last tenth of a second."""
+    (chain.folder / "waits.c").write_text(WAITS)
+    program = system.compile_program(chain.folder / "waits", [chain.folder / "waits.c"], "-fno-optimize-sibling-calls")
+    variables = chain.environment(MILLRACE_POLICY="overwrite", MILLRACE_DEPTH="3", MILLRACE_RECORDER_DIR=chain.folder)
+    with subprocess.Popen([program], env=variables, stdout=subprocess.PIPE, preexec_fn=system.die_with_parent) as process:
+        try:
+            check(process.stdout.read(5) == b"ready", "the program is not ready")
+            out = chain.folder / "dumped"
+
+            def depths():
+                shutil.rmtree(out, ignore_errors=True)
+                done = chain.run([system.MILLRACE, "record", "--dump", str(process.pid), "--recorder-dir", chain.folder, out])
+                check(done.returncode == 0, f"{done}")
+                told = json.loads(subprocess.run([system.MILLRACE, "report", "--json", out], capture_output=True, text=True,
+                                                 check=True).stdout)
+                check({row["name"]: row["calls"] for row in told["functions"]}["deep"] == 200, f"{told['functions']}")
+                return [(row["depth_limit"], row["depth_skipped"]) for row in told["depths"]]
+            system.wait_until(lambda: depths() == [(3, 800)], 60, "the dump's depth limit")
+        finally:
+            process.kill()
+
+
+FLUSHES = """#include <millrace/probe.h>
+__attribute__((noinline)) int work(int x) { return x + 1; }
+int main(void)
+{
+    int x = work(1);
+    return mr_probe_flush(60000) != 0 || work(x) != 3 || mr_probe_flush(60000) != 0;
+}
+"""
+
+
+def encodings(chain):
+    """How a source sends is told of it, and why, once it is connected."""
+    (chain.folder / "flushes.c").write_text(FLUSHES)
+    program = system.compile_program(chain.folder / "flushes", [chain.folder / "flushes.c"])
+    for encoding, reason in [("auto", "the receiver is on this host"), ("compact", "MILLRACE_ENCODING says so")]:
+        master = chain.master(store=chain.folder / encoding)
+        worker = chain.worker(master.endpoint)
+        done = chain.run([program], MILLRACE_ENDPOINT=worker.endpoint, MILLRACE_ENCODING=encoding)
+        check(done.returncode == 0, f"{done}")
+        chain.stop(worker)
+        wanted = [{"encoding": "words" if encoding == "auto" else encoding, "reason": reason}]
+        system.wait_until(lambda m=master, w=wanted: [row["link"] for row in m.get("/api/v1/ledger")["sources"]] == w, 60,
+                          f"{wanted} in the ledger")
+        chain.stop(master)
+        report, told = (subprocess.run([system.MILLRACE, "report", *words, master.store], capture_output=True, text=True,
+                                       check=True).stdout for words in ([], ["--json"]))
+        links = [(row["encoding"], row["encoding_reason"]) for row in json.loads(told)["links"]]
+        check(links == [(wanted[0]["encoding"], reason)], f"{links}")
+        check((f"sends {encoding}: {reason}" in report) == (encoding != "auto"), report)
+
+
 def test():
     with system.System() as chain:
         for program in builds(chain.folder):
             for limit in RECORDED:
                 is_limited(chain, program, limit)
+        by_record(chain)
+        by_dump(chain)
+        encodings(chain)
         done = chain.run([chain.folder / "hooks"], MILLRACE_ENDPOINT="tcp://127.0.0.1:1", MILLRACE_DEPTH="deep")
         check(done.returncode == 0 and "MILLRACE_DEPTH" in done.stderr, f"{done}")
 

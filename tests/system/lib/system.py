@@ -21,6 +21,7 @@ import subprocess
 import sys
 import tempfile
 import time
+import urllib.error
 import urllib.request
 
 BIN = pathlib.Path(os.environ["MR_BIN"])
@@ -76,9 +77,20 @@ class Server:
     def pid(self):
         return self.process.pid
 
-    def get(self, path):
+    def get_text(self, path):
         with urllib.request.urlopen(self.url + path, timeout=QUERY_S) as answer:
-            return json.load(answer)
+            return answer.read().decode()
+
+    def get(self, path):
+        return json.loads(self.get_text(path))
+
+    def status(self, path):
+        """The answer's HTTP status."""
+        try:
+            with urllib.request.urlopen(self.url + path, timeout=QUERY_S) as answer:
+                return answer.status
+        except urllib.error.HTTPError as refusal:
+            return refusal.code
 
     def rss_kib(self):
         with open(f"/proc/{self.pid}/status", encoding="ascii") as status:
@@ -143,6 +155,8 @@ class System:
         return server
 
     def worker(self, forward, *options, level=1, listen="127.0.0.1:0", prefix=()):
+        if "--spool" not in options:  # what another test left at the same port is not this one's
+            options += ("--spool", "none")
         return self.start(f"worker-{level}", ["worker", "--listen", "tcp://" + listen, "--forward", forward,
                                               "--level", str(level), *options], prefix=prefix)
 

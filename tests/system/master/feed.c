@@ -77,13 +77,15 @@ static struct mr_id site_id(uint64_t site)
     return mr_id_function(mr_span_of(build_id, 4), "", 0x1000 + site * 64);
 }
 
-static size_t put_hello(void *context, uint64_t oldest, uint8_t *out, size_t capacity)
+static size_t put_hello(void *context, const struct mr_custody_hello *custody,
+                        uint8_t *out, size_t capacity)
 {
     const struct feed *feed = context;
     const struct mr_hello hello = {.sender = feed->incarnation,
                                    .role = MR_ROLE_WORKER,
                                    .level = 1,
-                                   .oldest = oldest,
+                                   .oldest = custody->acked + 1,
+                                   .custody = *custody,
                                    .token = feed->token};
 
     return mr_hello_put(&hello, out, capacity);

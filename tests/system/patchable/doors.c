@@ -34,13 +34,27 @@ KEEP static int tiny_sub(int value)
     return value - 1;
 }
 
+/* As small as tiny_add(), but nobody knows how long it runs. */
+KEEP static unsigned tiny_loop(unsigned value)
+{
+    while (value > 7)
+        value = value / 2 ^ (value & 1);
+    return value;
+}
+
+MR_ALWAYS_TRACE KEEP static int tiny_kept(int value)
+{
+    return value ^ 3;
+}
+
 KEEP static int batch(void)
 {
     volatile unsigned values[4] = {1, 2, 3, 4};
     unsigned sum = 0;
 
     for (int i = 0; i < 100; i++)
-        sum += (unsigned)(tiny_add(i) + tiny_sub(i)) + large_mix(values, 2);
+        sum += (unsigned)(tiny_add(i) + tiny_sub(i) + tiny_kept(i)) +
+               tiny_loop((unsigned)i) + large_mix(values, 2);
     return (int)(sum % 1000);
 }
 

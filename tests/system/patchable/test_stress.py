@@ -60,13 +60,14 @@ def check_calls(names, calls, made):
         check(call["enters"] > 0 and call["exits"] > 0, f"{name} was never on")
 
 
-def test():
+def test(clock):
+    print(f"clock {clock}")
     names = symbols()
     loose = ",".join(hex(site) for site, name in names.items() if name.startswith("loose_"))
     with probe.Sink("--calls", loose) as sink:
         run = subprocess.run([PROGRAM, str(SECONDS)], capture_output=True, text=True, timeout=SECONDS + 300, check=False,
                              env=dict(os.environ, MILLRACE_ENDPOINT=sink.endpoint, MILLRACE_POLICY="block",
-                                      MILLRACE_BLOCK_TIMEOUT="60s", MILLRACE_RING_SIZE="1MiB"))
+                                      MILLRACE_BLOCK_TIMEOUT="60s", MILLRACE_RING_SIZE="1MiB", MILLRACE_CLOCK=clock))
         print(run.stdout + run.stderr)
         check(run.returncode == 0 and not run.stderr, f"patch_stress ended with {run.returncode}")
         sources = sink.finish()
@@ -79,7 +80,9 @@ def test():
 
 if __name__ == "__main__":
     try:
-        test()
+        test("tsc")
+        if len(os.sched_getaffinity(0)) > 1:
+            test("hybrid")
     except probe.Failure as failure:
         print("FAILED:", failure)
         sys.exit(1)

@@ -151,6 +151,13 @@ def bench(test, template, name, variant, **variables):
     return tps, contents, words
 
 
+def shares_text(shares):
+    every = shares["all"]
+    parts = [f"{kind} {100 * of['calls'] / every['calls']:.1f} % of calls, {100 * of['time_ns'] / every['time_ns']:.1f} % of time"
+             for kind, of in shares["shares"].items()]
+    return "; ".join([*parts, f"on a path {100 * shares['path_time_ns'] / every['time_ns']:.1f} % of time"])
+
+
 def traced(test, template, variant, policy, expected):
     name = f"{variant} {policy}"
     master = test.master(store=test.folder / f"store-{variant}-{policy}")
@@ -161,8 +168,10 @@ def traced(test, template, variant, policy, expected):
     tps, contents, words = bench(test, template, name, variant, **variables)
     check(contents == expected, f"{name}: the tables differ: {contents}, not {expected}")
     test.stop(worker)
-    ledger = master.get("/api/v1/ledger")["ledger"]
+    ledger, shares = master.get("/api/v1/ledger")["ledger"], master.get("/api/v1/shares")
     test.stop(master)
+    print(f"{name}: {shares_text(shares)}", flush=True)
+    check(shares["path_time_ns"] >= 0.95 * shares["all"]["time_ns"], f"{name}: too little time is some path's: {shares}")
     lost = {reason: events for reason, events in ledger["lost_by_reason"].items() if events}
     print(f"{name}: {tps:.0f} tps; {ledger['written']} events of {ledger['streams']} streams = {ledger['reduced']} reduced "
           f"+ {ledger['lost']} lost {lost}; the probes say: {words or 'nothing'}", flush=True)

@@ -55,10 +55,11 @@ PLAIN static void report(const char *who)
     (void)mr_probe_stats(&stats);
     printf("subject who=%s pid=%d made=%" PRIu64 " flushed=%d written=%" PRIu64
            " acked=%" PRIu64 " ring_full=%" PRIu64 " block_timeout=%" PRIu64
-           " budget=%" PRIu64 " nested=%" PRIu64 " exit=%" PRIu64 "\n",
+           " budget=%" PRIu64 " nested=%" PRIu64 " exit=%" PRIu64 " discarded=%" PRIu64
+           "\n",
            who, (int)getpid(), events, is_flushed, stats.events_written,
            stats.events_acked, stats.lost_ring_full, stats.lost_block_timeout,
-           stats.lost_budget, stats.lost_nested, stats.lost_exit);
+           stats.lost_budget, stats.lost_nested, stats.lost_exit, stats.events_discarded);
     (void)fflush(stdout);
 }
 

@@ -35,11 +35,9 @@ def build(prefix, folder, door, compiler, variant):
     name, cflags, ldflags, more = variant
     out = folder / f"{door}-{compiler}-{name}"
     out.mkdir()
-    # Hooks do not know a plugin's names in its first 100 ms: it is loaded at the start.
-    linked = [f"LINKED=-Wl,--no-as-needed {out}/plugin.so"] if door == "hooks" and "WHOLE=1" not in more else []
     ar = "gcc-ar" if compiler == "gcc" else "llvm-ar-14" if shutil.which("llvm-ar-14") else "ar"
     lib.run("make", "-s", "-C", lib.PROJECT, f"OUT={out}", "CC=millrace-cc", "CXX=millrace-c++", f"AR={ar}",
-            f"CFLAGS={cflags}", f"LDFLAGS={ldflags}", *linked, *more, **prefix.environment, MILLRACE_DOOR=door,
+            f"CFLAGS={cflags}", f"LDFLAGS={ldflags}", *more, **prefix.environment, MILLRACE_DOOR=door,
             MILLRACE_CC=lib.COMPILERS[compiler][0], MILLRACE_CXX=lib.COMPILERS[compiler][1])
     return out
 

@@ -46,11 +46,14 @@ static void fail(const char *what, const char *why)
     exit(1);
 }
 
-static size_t hello(void *context, uint64_t oldest, uint8_t *out, size_t capacity)
+static size_t hello(void *context, const struct mr_custody_hello *custody, uint8_t *out,
+                    size_t capacity)
 {
     struct feed *feed = context;
-    struct mr_hello message = {
-        .sender = feed->id, .role = MR_ROLE_PROBE, .oldest = oldest};
+    struct mr_hello message = {.sender = feed->id,
+                               .role = MR_ROLE_PROBE,
+                               .oldest = custody->acked + 1,
+                               .custody = *custody};
 
     message.token = "";
     message.source = (struct mr_source_info){.host = "localhost",

@@ -3,6 +3,8 @@
  *     jumps plain      longjmp over one, and over 20 frames, and to where it was called
  *     jumps nested     through two places to return to, inner one first
  *     jumps handler    siglongjmp out of a signal handler
+ *     jumps stack      the same out of one that runs on a stack of its own
+ *     jumps recursion  out of the tenth frame of a function into its third
  */
 #include "safety.h"
 
@@ -126,6 +128,29 @@ TRACED static void handle(void)
     KEEP;
 }
 
+static jmp_buf third;
+
+TRACED static void dive(int depth)
+{
+    HERE;
+    if (depth == 3 && setjmp(third) != 0)
+        after();
+    else if (depth == 10)
+        jump(third);
+    else
+        dive(depth + 1);
+    before();
+    KEEP;
+}
+
+PLAIN static void use_stack(void)
+{
+    static char memory[65536];
+    stack_t stack = {.ss_sp = memory, .ss_size = sizeof(memory)};
+
+    MUST(sigaltstack(&stack, NULL) == 0);
+}
+
 int main(int argc, char **argv)
 {
     HERE;
@@ -134,8 +159,15 @@ int main(int argc, char **argv)
         plain();
     else if (strcmp(argv[1], "nested") == 0)
         catch_outer();
+    else if (strcmp(argv[1], "recursion") == 0)
+        dive(1);
     else {
         struct sigaction action = {.sa_handler = on_signal};
+
+        if (strcmp(argv[1], "stack") == 0) {
+            action.sa_flags = SA_ONSTACK;
+            use_stack();
+        }
 
         MUST(sigaction(SIGUSR1, &action, NULL) == 0);
         TIMES(3)

@@ -7,7 +7,7 @@ Each case is a small program of this folder, built as a user of that door builds
 the worker's own filters match enters and exits (lib/calls.py has the notation). With policy block nothing may be lost but
 where the case says so, and the sink's account of its own must hold.
 
-What is shown is in expected/CASE.txt; where doors of some way show another thing, in expected/CASE.WAY.txt (see DOORS),
+What is shown is in expected/CASE.txt; where a door, or doors of some way, show another thing, in expected/CASE.WAY.txt (see DOORS),
 with the reason in a comment. MR_SAFETY_UPDATE=1 writes the files anew, comments kept: for the eye to judge.
 """
 import collections
@@ -40,11 +40,12 @@ MORE_STACK = ("-DSTACK_MORE=4096",)
 DOORS = {
     "hooks-gcc": Door("gcc", "g++", "millrace", None, None, (), ()),
     "hooks-clang": Door("clang-14", "clang++-14", "millrace", "clang_cflags", None, (), ("silent", "clang")),
-    "spans": Door("gcc", "g++", "millrace-manual", None, None, ("-DSPANS", "-g"), ()),
+    "spans": Door("gcc", "g++", "millrace-manual", None, None, ("-DSPANS", "-g"), ("spans",)),
     "patchable-gcc": Door("gcc", "g++", "millrace-patchable", "gcc_specs", None, MORE_STACK, ("patchable", "silent")),
     "patchable-clang": Door("clang-14", "clang++-14", "millrace-patchable", "clang_cflags", "clang_ldflags", MORE_STACK,
                             ("patchable", "silent", "clang")),
 }
+FUNCTIONS = tuple(door for door in DOORS if door != "spans")
 
 
 class Case:
@@ -75,6 +76,9 @@ CASES = {
     "longjmp": Case("jumps.c", "plain", sanitized=True),
     "longjmp-nested": Case("jumps.c", "nested", sanitized=True),
     "longjmp-handler": Case("jumps.c", "handler", sanitized=True),
+    "longjmp-stack": Case("jumps.c", "stack"),
+    "longjmp-recursion": Case("jumps.c", "recursion", sanitized=True),
+    "longjmp-checked": Case("jumps.c", "nested", flags=("-U_FORTIFY_SOURCE", "-D_FORTIFY_SOURCE=2"), doors=FUNCTIONS),
     "thread-exit": Case("threads.c", "exit", sanitized=True),
     "thread-exit-unwound": Case("threads.c", "exit", flags=(EXCEPTIONS,), sanitized=True),
     "cancel-deferred": Case("threads.c", "deferred", sanitized=True),
@@ -89,6 +93,13 @@ CASES = {
     "threads-deep": Case("threads.c", "deep", "100000"),
     "threads-storm": Case("threads.c", "storm", "12", sanitized=True),
     "exceptions": Case("exceptions.cpp", sanitized=True),
+    **{f"exceptions-{mode}": Case("landings.cpp", mode, sanitized=mode not in ("exit", "cancel"))
+       for mode in ("nested", "cleanup", "recursion", "library", "thread", "terminate", "exit", "cancel")},
+    # Spans have other names there, and do not obey a filter of functions.
+    "exceptions-virtual": Case("landings.cpp", "virtual", sanitized=True, doors=FUNCTIONS),
+    "exceptions-switched": Case("landings.cpp", "switched", doors=FUNCTIONS),
+    "exceptions-untold": Case("exceptions.cpp", variables={"LANDINGS": "off"}, doors=("hooks-clang", "patchable-gcc", "patchable-clang")),
+    "exceptions-plugin": Case("throws.c", "20", libraries=("plugin_throws.cpp",), doors=("spans", "patchable-gcc", "patchable-clang")),
     # With hooks, a library that comes and goes within the 100 ms between two looks at the modules has no names.
     "plugins": Case("plugins.c", "20", libraries=("plugin.c",), floating=("busy",),
                     doors=("spans", "patchable-gcc", "patchable-clang")),
@@ -173,8 +184,8 @@ def run_program(case, program, endpoint):
 
 
 def expected_path(name, door):
-    """The file of the door's way, or that of all."""
-    for way in DOORS[door].ways:
+    """The file of the door, of its way, or that of all."""
+    for way in (door, *DOORS[door].ways):
         path = FOLDER / "expected" / f"{name}.{way}.txt"
         if path.exists():
             return path

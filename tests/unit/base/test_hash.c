@@ -3,6 +3,9 @@
 
 #include "tests/unit/unit_test.h"
 
+#define XXH_INLINE_ALL
+#include <xxhash.h>
+
 /* From xxHash 0.8.1's own command line tool: printf '' | xxhsum -H3, printf abc | ... */
 static void the_hashes_are_those_of_xxh3(void **state)
 {
@@ -46,11 +49,49 @@ static void every_byte_and_the_size_count(void **state)
     }
 }
 
+/* Long inputs are hashed by another build of the function, where the processor has wider registers. */
+static void any_size_and_alignment_gives_what_a_stream_of_bytes_gives(void **state)
+{
+    static uint8_t bytes[1 << 17];
+    struct mr_test_random random = mr_test_random_new();
+
+    (void)state;
+    for (size_t i = 0; i < sizeof(bytes); i++)
+        bytes[i] = (uint8_t)mr_test_random_next(&random);
+    for (int i = 0; i < 2000; i++) {
+        size_t most = i % 2 ? 2000 : sizeof(bytes);
+        size_t size = mr_test_random_below(&random, most);
+        size_t at = mr_test_random_below(&random, sizeof(bytes) - size);
+        uint64_t seed = mr_test_random_next(&random);
+        XXH3_state_t stream = {.seed = 0};
+
+        (void)XXH3_64bits_reset_withSeed(&stream, seed);
+        for (size_t done = 0, step; done < size; done += step) {
+            step = 1 + mr_test_random_below(&random, size - done);
+            (void)XXH3_64bits_update(&stream, bytes + at + done, step);
+        }
+        assert_true(mr_hash64_seed(mr_span_of(bytes + at, size), seed) ==
+                    XXH3_64bits_digest(&stream));
+    }
+}
+
+static void a_key_is_odd_and_never_the_same(void **state)
+{
+    uint64_t first = mr_hash_key(), second = mr_hash_key();
+
+    (void)state;
+    assert_int_equal(first & 1, 1);
+    assert_int_equal(second & 1, 1);
+    assert_int_not_equal(first, second);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(the_hashes_are_those_of_xxh3),
         cmocka_unit_test(seed_zero_is_no_seed_and_others_differ),
+        cmocka_unit_test(any_size_and_alignment_gives_what_a_stream_of_bytes_gives),
+        cmocka_unit_test(a_key_is_odd_and_never_the_same),
         cmocka_unit_test(every_byte_and_the_size_count),
     };
 

@@ -5,6 +5,8 @@
 #include "base/compiler.h"
 #include "tests/unit/unit_test.h"
 
+#include <unistd.h>
+
 #include <string.h>
 
 static void steal_is_the_eighth_number(void **state)
@@ -42,6 +44,21 @@ static void steal_is_a_share_of_the_time_between(void **state)
     assert_float_equal(mr_machine_steal(&after, &before), 0, 0);
 }
 
+static void others_took_what_is_neither_idle_nor_stolen_nor_ours(void **state)
+{
+    const double second = (double)sysconf(_SC_CLK_TCK);
+    const struct mr_machine_ticks before = {.total = 1000};
+    const struct mr_machine_ticks after = {.total = 1000 + (uint64_t)(10 * second),
+                                           .steal = (uint64_t)second,
+                                           .idle = (uint64_t)(4 * second)};
+
+    (void)state;
+    assert_float_equal(mr_machine_others(&before, &after, 3), 0.2, 1e-9);
+    assert_float_equal(mr_machine_others(&before, &after, 6), 0, 0);
+    assert_float_equal(mr_machine_others(&before, &before, 0), 0, 0);
+    assert_true(mr_machine_own_s() > 0);
+}
+
 static void this_machine_has_processors_and_ticks(void **state)
 {
     struct mr_machine_ticks ticks;
@@ -71,6 +88,7 @@ int main(void)
         cmocka_unit_test(steal_is_the_eighth_number),
         cmocka_unit_test(what_is_no_proc_stat_is_refused),
         cmocka_unit_test(steal_is_a_share_of_the_time_between),
+        cmocka_unit_test(others_took_what_is_neither_idle_nor_stolen_nor_ours),
         cmocka_unit_test(this_machine_has_processors_and_ticks),
         cmocka_unit_test(json_text_is_escaped),
     };

@@ -60,24 +60,30 @@ static struct mr_summary_entry entries[] = {
 
 static struct mr_summary summary_of_all(void)
 {
-    return (struct mr_summary){.functions = functions,
-                               .function_count = MR_ARRAY_COUNT(functions),
-                               .function_total = MR_ARRAY_COUNT(functions),
-                               .entries = entries,
-                               .entry_count = 1,
-                               .entry_total = 1,
-                               .coverage = {.time_ns = {900000, 99900, 100, 0}},
-                               .ledger = {.streams = 2,
-                                          .streams_balanced = 2,
-                                          .last = 6002,
-                                          .reduced = 6002,
-                                          .is_balanced = true},
-                               .calls = 3001,
-                               .incomplete_calls = 1,
-                               .self_ns = 1000000,
-                               .traces = 1000,
-                               .paths = 3,
-                               .shapes = 3};
+    return (struct mr_summary){
+        .functions = functions,
+        .function_count = MR_ARRAY_COUNT(functions),
+        .function_total = MR_ARRAY_COUNT(functions),
+        .entries = entries,
+        .entry_count = 1,
+        .entry_total = 1,
+        .coverage = {.time_ns = {900000, 99900, 100, 0}},
+        .shares = {.of = {[MR_SHARE_RECURRING] = {990, 2900, 900000},
+                          [MR_SHARE_ONCE] = {9, 99, 99900},
+                          [MR_SHARE_PATHS] = {1, 1, 100}},
+                   .all = {1000, 3000, 1000000},
+                   .path_ns = 999000},
+        .ledger = {.streams = 2,
+                   .streams_balanced = 2,
+                   .last = 6002,
+                   .reduced = 6002,
+                   .is_balanced = true},
+        .calls = 3001,
+        .incomplete_calls = 1,
+        .self_ns = 1000000,
+        .traces = 1000,
+        .paths = 3,
+        .shapes = 3};
 }
 
 static const char *text_of(struct mr_summary *summary, const struct mr_run *run,
@@ -122,6 +128,10 @@ static void the_text_is_laid_out_as_here(void **state)
         "\n"
         "Traces    1,000; of their time 90.0 % in whole shapes, 10.0 % in folded shapes, "
         "< 0.1 % in paths only, 0.0 % incomplete\n"
+        "Shares    of calls 96.7 % in shapes that recur, 3.3 % in shapes seen once, "
+        "< 0.1 % in paths only\n"
+        "          of time 90.0 % in shapes that recur, 10.0 % in shapes seen once, "
+        "< 0.1 % in paths only; on a path 99.9 %\n"
         "Calls     1 without an end: counted, not timed\n"
         "Lost      none of 6,002 events\n"
         "Ledger    balanced: 6,002 events = 6,002 reduced + 0 held + 0 lost; 2 of 2 "

@@ -248,9 +248,29 @@ static void check_ledger(const struct naive *naive, const struct mr_summary *sum
     assert_memory_equal(summary->ledger.lost, sum.lost, sizeof(sum.lost));
 }
 
+static void check_shares(const struct naive *naive,
+                         const struct mr_summary_shares *shares)
+{
+    uint64_t path_ns = 0, traces = 0, of_shares = 0;
+
+    for (uint32_t i = 0; i < naive->path_count; i++)
+        if (!(naive->paths[i].flags & MR_DELTA_PATH_OUTER))
+            path_ns += naive->paths[i].self_sum;
+    for (int i = 0; i < MR_COVERAGE_COUNT; i++)
+        traces += naive->traces[i];
+    for (int i = 0; i < MR_SHARE_COUNT; i++)
+        of_shares += shares->of[i].traces;
+    assert_int_equal(shares->path_ns, path_ns);
+    assert_int_equal(shares->all.traces, traces);
+    assert_int_equal(of_shares, traces);
+    assert_int_equal(shares->of[MR_SHARE_PATHS].traces, naive->traces[MR_COVERAGE_PATHS]);
+    assert_int_equal(shares->of[MR_SHARE_INCOMPLETE].traces,
+                     naive->traces[MR_COVERAGE_INCOMPLETE]);
+}
+
 void naive_check(const struct naive *naive, const struct mr_model_root *root)
 {
-    struct mr_summary_limits all = {SIZE_MAX, SIZE_MAX, SIZE_MAX, 20};
+    struct mr_summary_limits all = {SIZE_MAX, SIZE_MAX, SIZE_MAX, SIZE_MAX, 20, true};
     struct mr_summary *summary;
 
     assert_int_equal(mr_model_count(root, MR_MODEL_PATH), naive->path_count);
@@ -260,6 +280,7 @@ void naive_check(const struct naive *naive, const struct mr_model_root *root)
     for (size_t i = 0; i < summary->function_count; i++)
         check_function(naive, &summary->functions[i]);
     check_ledger(naive, summary);
+    check_shares(naive, &summary->shares);
     assert_memory_equal(summary->coverage.traces, naive->traces, sizeof(naive->traces));
     const struct mr_model_counter *counter = mr_model_counter(root, 0);
     assert_int_equal(counter ? counter->value : 0, naive->counter);

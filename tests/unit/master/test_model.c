@@ -233,6 +233,45 @@ static void names_come_late_and_only_get_better(void **state)
     close_model(&f);
 }
 
+static void put_node(struct fixture *f, uint64_t repeat)
+{
+    uint8_t payload[256];
+    struct mr_buffer children;
+    struct mr_dict_writer writer;
+    struct mr_dict_item item = {.kind = MR_DICT_NODE,
+                                .node = {.id = {5, 5}, .site = {2, 0}}};
+    const struct mr_node_child child = {.id = {6, 6}, .repeat = repeat};
+
+    mr_buffer_init(&children, 256);
+    assert_int_equal(mr_node_child_put(&children, &child), MR_OK);
+    item.node.children = mr_buffer_span(&children);
+    mr_dict_writer_init(&writer, payload, sizeof(payload));
+    assert_int_equal(mr_dict_put(&writer, &item), MR_OK);
+    assert_int_equal(
+        mr_model_apply_dict(f->model, mr_span_of(payload, mr_dict_writer_finish(&writer)),
+                            NULL),
+        MR_OK);
+    mr_buffer_fini(&children);
+}
+
+static void two_nodes_of_one_id_are_a_collision(void **state)
+{
+    struct fixture f;
+    const struct mr_model_root *root;
+
+    (void)state;
+    open_model(&f, MR_MODEL_LIMITS_DEFAULT);
+    put_node(&f, 1);
+    put_node(&f, 1);
+    put_node(&f, 2);
+    assert_int_equal(mr_model_publish(f.model), MR_OK);
+    root = mr_model_read_lock(f.model);
+    assert_int_equal(root->collisions, 1);
+    assert_int_equal(mr_model_count(root, MR_MODEL_NODE), 1);
+    mr_model_read_unlock(f.model);
+    close_model(&f);
+}
+
 static void the_series_are_a_ring_of_windows(void **state)
 {
     struct fixture f;
@@ -291,6 +330,47 @@ static void a_full_series_forgets_the_oldest_window(void **state)
     close_model(&f);
 }
 
+/* As of one executable under two names. */
+static void put_shape(struct fixture *f, uint64_t scope_number)
+{
+    struct mr_shape_stats stats = {.ok = 1,
+                                   .calls = 1,
+                                   .first_ns = 1000 * MR_SECOND_NS,
+                                   .last_ns = 1000 * MR_SECOND_NS,
+                                   .time = {5, 5, 5}};
+    uint32_t scope = mr_delta_scope(&f->w, (struct mr_id){1, scope_number});
+    uint32_t site = mr_delta_site(&f->w, (struct mr_id){2, 2});
+    uint32_t path = mr_delta_path(&f->w, MR_DELTA_NONE, scope, site, 0);
+
+    stats.histogram = MR_HISTOGRAM_EMPTY;
+    assert_int_equal(mr_histogram_add(&stats.histogram, 5, 1), MR_OK);
+    mr_delta_shape_stat(&f->w, mr_delta_shape(&f->w, scope, path, (struct mr_id){3, 3}),
+                        1000, &stats);
+    mr_histogram_fini(&stats.histogram);
+}
+
+static void a_shape_is_found_in_every_scope_that_has_it(void **state)
+{
+    struct fixture f;
+    uint32_t found = 0;
+
+    (void)state;
+    open_model(&f, MR_MODEL_LIMITS_DEFAULT);
+    for (uint64_t scope = 1; scope <= 3; scope++) {
+        begin(&f, 1000);
+        put_shape(&f, scope);
+        assert_int_equal(apply(&f), MR_OK);
+        assert_int_equal(mr_model_publish(f.model), MR_OK);
+    }
+    const struct mr_model_root *root = mr_model_read_lock(f.model);
+    for (uint32_t i = mr_model_find_shape(root, (struct mr_id){3, 3}); i != MR_MODEL_NONE;
+         i = mr_model_shape(root, i)->next_same)
+        found++;
+    assert_int_equal(found, 3);
+    mr_model_read_unlock(f.model);
+    close_model(&f);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -299,8 +379,10 @@ int main(void)
         cmocka_unit_test(a_delta_that_is_cut_changes_nothing),
         cmocka_unit_test(limits_refuse_and_count),
         cmocka_unit_test(names_come_late_and_only_get_better),
+        cmocka_unit_test(two_nodes_of_one_id_are_a_collision),
         cmocka_unit_test(the_series_are_a_ring_of_windows),
         cmocka_unit_test(a_full_series_forgets_the_oldest_window),
+        cmocka_unit_test(a_shape_is_found_in_every_scope_that_has_it),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

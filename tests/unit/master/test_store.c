@@ -11,6 +11,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 #include <unistd.h>
 /* after the four above */
 #include <cmocka.h>
@@ -210,6 +211,41 @@ static void a_report_reads_a_store_that_is_in_use(void **state)
     assert_int_equal(mr_store_load(f->directory, model, &error), MR_OK);
     check(&naive, model);
     mr_model_free(model);
+    close_store(f);
+    naive_fini(&naive);
+}
+
+/* How long the store stays between seeing that nothing is durable and taking the signal back. */
+static uint64_t read_late_ns;
+
+/* The linker puts it before read() (--wrap). */
+ssize_t __real_read(int fd, void *to, size_t size);
+ssize_t __wrap_read(int fd, void *to, size_t size);
+ssize_t __wrap_read(int fd, void *to, size_t size)
+{
+    const struct timespec pause = {.tv_nsec = (long)read_late_ns};
+
+    if (read_late_ns)
+        nanosleep(&pause, NULL);
+    return __real_read(fd, to, size);
+}
+
+static void a_commit_that_ends_while_one_looks_is_told(void **state)
+{
+    struct fixture *f = *state;
+    struct mr_store_position position;
+    struct naive naive;
+
+    naive_init(&naive, 46);
+    open_store(f, MR_HOUR_NS);
+    read_late_ns = 50 * MR_MILLISECOND_NS;
+    for (int round = 0; round < 10; round++) {
+        take(f, &naive);
+        if (!mr_store_committed(f->store, &position))
+            wait_for_position(f, f->sequence);
+        assert_int_equal(mr_store_position(f->store, sender), f->sequence);
+    }
+    read_late_ns = 0;
     close_store(f);
     naive_fini(&naive);
 }
@@ -492,6 +528,8 @@ int main(void)
                                         set_up, tear_down),
         cmocka_unit_test_setup_teardown(a_report_reads_a_store_that_is_in_use, set_up,
                                         tear_down),
+        cmocka_unit_test_setup_teardown(a_commit_that_ends_while_one_looks_is_told,
+                                        set_up, tear_down),
         cmocka_unit_test_setup_teardown(the_series_come_back_too, set_up, tear_down),
         cmocka_unit_test_setup_teardown(
             the_newest_note_comes_back_by_journal_and_by_checkpoint, set_up, tear_down),

@@ -37,11 +37,14 @@ struct mr_test_hop {
     uint8_t outbox[MR_TEST_OUTBOX_SIZE];
 };
 
-static inline size_t mr_test_hello(void *context, uint64_t oldest, uint8_t *out,
-                                   size_t capacity)
+static inline size_t mr_test_hello(void *context, const struct mr_custody_hello *custody,
+                                   uint8_t *out, size_t capacity)
 {
-    const struct mr_hello hello = {
-        .sender = {1, 2}, .role = MR_ROLE_WORKER, .level = 1, .oldest = oldest};
+    const struct mr_hello hello = {.sender = {1, 2},
+                                   .role = MR_ROLE_WORKER,
+                                   .level = 1,
+                                   .oldest = custody->acked + 1,
+                                   .custody = *custody};
 
     (void)context;
     return mr_hello_put(&hello, out, capacity);

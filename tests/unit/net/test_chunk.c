@@ -259,6 +259,10 @@ static void a_record_of_the_wrong_size_is_refused(void **state)
                      MR_END);
     assert_int_equal(read_record(mr_word_record(MR_RECORD_COUNTER, 17, 0, 0), 17),
                      MR_EFORMAT);
+    assert_int_equal(read_record(mr_word_record(MR_RECORD_LANDING, 16, 0, 0), 16),
+                     MR_END);
+    assert_int_equal(read_record(mr_word_record(MR_RECORD_LANDING, 17, 0, 0), 17),
+                     MR_EFORMAT);
     assert_int_equal(read_record(0, 0), MR_EFORMAT); /* kind 0 */
 }
 

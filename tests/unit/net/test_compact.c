@@ -113,7 +113,10 @@ static void add_other(struct words *words, struct mr_test_random *random, uint64
     static const uint8_t counts[] = {0, 1, 2, 1, 4, 4, 1, 1, 1,
                                      1, 2, 1, 2, 1, 3, 1, 1, 1};
     uint32_t kind = 1 + (uint32_t)mr_test_random_below(random, 20);
-    uint32_t count = kind < sizeof(counts) ? counts[kind] : kind;
+    /* A landing has up to 16 words; kinds 19 and 20 are unknown. */
+    uint32_t count = kind < sizeof(counts)       ? counts[kind]
+                     : kind == MR_RECORD_LANDING ? MR_LANDING_WORDS_MAX
+                                                 : kind;
     uint64_t dir = mr_test_random_next(random) & MR_WORD_EXIT;
 
     add(words, mr_word_event(kind | count << 8, dir, ticks));

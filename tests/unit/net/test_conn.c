@@ -40,7 +40,8 @@ static void say(struct pair *pair, uint8_t type, uint16_t flags, uint64_t sequen
 static void say_hello(struct pair *pair)
 {
     uint8_t bytes[256];
-    size_t size = mr_test_hello(NULL, 1, bytes, sizeof(bytes));
+    size_t size =
+        mr_test_hello(NULL, &(struct mr_custody_hello){.acked = 0}, bytes, sizeof(bytes));
 
     say(pair, MR_FRAME_HELLO, 0, 0, mr_span_of(bytes, size));
 }
@@ -112,6 +113,92 @@ static void frames_come_out_though_bytes_drip_in(void **state)
     assert_int_equal(next(&pair, &frame), MR_OK);
     assert_true(mr_span_equal(frame.payload, mr_span_of("abc", 3)));
     assert_int_equal(pair.conn.next_sequence, 2);
+    pair_close(&pair);
+}
+
+/* Up to a greeted connection that holds frames and expects frame 1. */
+static void greet_to_hold(struct pair *pair, size_t size)
+{
+    struct mr_frame frame;
+    uint8_t bytes[MR_WIRE_HEADER_SIZE + MR_WELCOME_SIZE];
+
+    pair_open(pair, MR_WIRE_MAX_FRAME_MIN);
+    say_hello(pair);
+    assert_int_equal(next(pair, &frame), MR_OK);
+    mr_conn_hold(&pair->conn, size);
+    assert_int_equal(mr_conn_welcome_epoch(&pair->conn, 1, 77, 1, (struct mr_id){9, 9}),
+                     MR_OK);
+    assert_int_equal(recv(pair->peer, bytes, sizeof(bytes), 0), sizeof(bytes));
+}
+
+static void say_settle(struct pair *pair, uint64_t sequence)
+{
+    uint8_t bytes[MR_SETTLE_SIZE];
+
+    mr_settle_put(sequence, bytes);
+    say(pair, MR_FRAME_SETTLE, 0, 0, mr_span_of(bytes, sizeof(bytes)));
+}
+
+static void frames_are_held_until_the_peer_knows_that_they_came(void **state)
+{
+    struct pair pair;
+    struct mr_frame frame;
+
+    (void)state;
+    greet_to_hold(&pair, 1 << 20);
+    for (uint64_t sequence = 1; sequence <= 3; sequence++) {
+        say(&pair, MR_FRAME_CHUNKS, 0, sequence, mr_span_of("abcdef", 2 * sequence));
+        assert_int_equal(next(&pair, &frame), MR_OK);
+    }
+    assert_int_equal(mr_conn_next_settled(&pair.conn, 0, &frame), MR_AGAIN);
+    assert_int_equal(mr_conn_ack(&pair.conn, 3, 77), MR_OK);
+    say_settle(&pair, 2);
+    assert_int_equal(next(&pair, &frame), MR_AGAIN);
+    assert_int_equal(pair.conn.settled, 2);
+    for (uint64_t sequence = 1; sequence <= 2; sequence++) {
+        assert_int_equal(mr_conn_next_settled(&pair.conn, 2, &frame), MR_OK);
+        assert_int_equal(frame.sequence, sequence);
+        assert_true(mr_span_equal(frame.payload, mr_span_of("abcdef", 2 * sequence)));
+    }
+    assert_int_equal(mr_conn_next_settled(&pair.conn, 2, &frame), MR_AGAIN);
+    /* Frame 3 and the SETTLE behind it. */
+    assert_int_equal(mr_conn_held(&pair.conn).size,
+                     2 * MR_WIRE_HEADER_SIZE + 6 + MR_SETTLE_SIZE);
+    pair_close(&pair);
+}
+
+static void a_settle_of_what_was_not_acknowledged_is_refused(void **state)
+{
+    struct pair pair;
+    struct mr_frame frame;
+
+    (void)state;
+    greet_to_hold(&pair, 1 << 20);
+    say(&pair, MR_FRAME_CHUNKS, 0, 1, mr_span_of("ab", 2));
+    assert_int_equal(next(&pair, &frame), MR_OK);
+    say_settle(&pair, 1);
+    assert_int_equal(next(&pair, &frame), MR_EFORMAT);
+    pair_close(&pair);
+}
+
+static void who_never_settles_is_cut_off(void **state)
+{
+    static uint8_t payload[MR_WIRE_MAX_FRAME_MIN];
+    enum mr_status status = MR_OK;
+    struct pair pair;
+    struct mr_frame frame;
+
+    (void)state;
+    greet_to_hold(&pair, 1 << 20);
+    for (uint64_t sequence = 1; sequence < 64 && !mr_status_is_error(status);
+         sequence++) {
+        say(&pair, MR_FRAME_CHUNKS, 0, sequence, mr_span_of(payload, sizeof(payload)));
+        status = mr_conn_read(&pair.conn);
+        while (mr_conn_next(&pair.conn, &frame) == MR_OK)
+            continue;
+    }
+    assert_int_equal(status, MR_ELIMIT);
+    assert_non_null(strstr(pair.conn.error.text, "SETTLE"));
     pair_close(&pair);
 }
 
@@ -393,6 +480,9 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_max_frame_below_64_kib_is_refused),
         cmocka_unit_test(frames_come_out_though_bytes_drip_in),
+        cmocka_unit_test(frames_are_held_until_the_peer_knows_that_they_came),
+        cmocka_unit_test(a_settle_of_what_was_not_acknowledged_is_refused),
+        cmocka_unit_test(who_never_settles_is_cut_off),
         cmocka_unit_test(a_frame_larger_than_the_buffer_makes_it_grow_up_to_max_frame),
         cmocka_unit_test(what_we_have_already_is_dropped_and_counted),
         cmocka_unit_test(

@@ -307,7 +307,7 @@ static void unknown_tags_are_counted_and_more_fields_are_ignored(void **state)
 
     (void)state;
     assert_int_equal(
-        read_after_names("63 02 0102 0c00 0b08 00 01 01 00 00 00 ffff", &unknown),
+        read_after_names("63 02 0102 6200 0b08 00 01 01 00 00 00 ffff", &unknown),
         MR_END);
     assert_int_equal(unknown, 2);
 }
@@ -346,6 +346,160 @@ static void items_that_break_a_rule_are_refused(void **state)
     check("05 0f 00 64 01 00 00 02 02 02 02 02 02 00 00 00 00", MR_END);
     check("05 0f 00 64 01 00 00 02 02 02 02 02 02 00 0a 00 00",
           MR_EFORMAT); /* histogram */
+}
+
+/* f0 { f1 } of stream 3: root 0 .. 9 ns, in it f1 2 .. 5 ns and 2 calls of 3 ns that are left out. */
+static const struct mr_exemplar_call two_calls[] = {
+    {.total_ns = 9, .elided_calls = 2, .elided_ns = 3},
+    {.start_ns = 2, .total_ns = 3, .site = 1, .depth = 1, .flags = 1}};
+static const struct mr_exemplar exemplar = {.why = MR_EXEMPLAR_ALL,
+                                            .status = MR_EXEMPLAR_FAILED,
+                                            .stream = 3,
+                                            .before = 5,
+                                            .start_ns = 300,
+                                            .calls = 4,
+                                            .call_count = 2,
+                                            .items = two_calls};
+#define EXEMPLAR                                                                         \
+    "0c 19 00 01 03 01 00 03 05 ac02 04 02  00 00 00 09 00 02 03  00 01 02 03 01 00 00"
+
+static void assert_same_call(const struct mr_exemplar_call *a_call,
+                             const struct mr_exemplar_call *b_call)
+{
+    assert_int_equal(a_call->start_ns, b_call->start_ns);
+    assert_int_equal(a_call->total_ns, b_call->total_ns);
+    assert_int_equal(a_call->elided_calls, b_call->elided_calls);
+    assert_int_equal(a_call->elided_ns, b_call->elided_ns);
+    assert_int_equal(a_call->site, b_call->site);
+    assert_int_equal(a_call->depth, b_call->depth);
+    assert_int_equal(a_call->flags, b_call->flags);
+}
+
+static void exemplars_have_their_bytes_and_read_back(void **state)
+{
+    const struct mr_shape_path_stats stats = {1, 1, {5, 2, 3}, {300, 100, 200}};
+    struct writing writing;
+    struct mr_delta_reader reader;
+    struct mr_delta_item item;
+
+    (void)state;
+    start(&writing);
+    put_names(&writing.w);
+    mr_delta_exemplar(&writing.w, 0, 0, 0, &exemplar);
+    mr_delta_shape_path(&writing.w, 0, 1, &stats);
+    mr_delta_reader_init(&reader, mr_buffer_span(&writing.buffer));
+    for (int i = 0; i < 8; i++)
+        assert_int_equal(mr_delta_next(&reader, &item), MR_OK);
+    assert_int_equal(item.tag, MR_DELTA_EXEMPLAR);
+    assert_true(item.path == 0 && item.shape == 0 && item.source == 0);
+    assert_true(mr_exemplar_is_same(item.exemplar, &exemplar));
+    assert_int_equal(item.exemplar->why, MR_EXEMPLAR_ALL);
+    assert_int_equal(item.exemplar->status, MR_EXEMPLAR_FAILED);
+    assert_int_equal(item.exemplar->calls, 4);
+    assert_int_equal(item.exemplar->call_count, 2);
+    for (uint32_t i = 0; i < 2; i++)
+        assert_same_call(&item.exemplar->items[i], &two_calls[i]);
+    assert_int_equal(mr_delta_next(&reader, &item), MR_OK);
+    assert_int_equal(item.tag, MR_DELTA_SHAPE_PATH);
+    assert_true(item.shape == 0 && item.path == 1);
+    assert_memory_equal(item.shape_path_stats, &stats, sizeof(stats));
+    mr_delta_reader_fini(&reader);
+    assert_payload(&writing, NAMES EXEMPLAR "110c 00 01 01 01 05 02 03 ac02 64 c801");
+}
+
+static void exemplars_that_break_a_rule_are_refused(void **state)
+{
+    (void)state;
+    check(EXEMPLAR, MR_END);
+    check("0c 19 02 01 03 01 00 03 05 ac02 04 02  00 00 00 09 00 02 03  00 01 02 03 01 "
+          "00 00",
+          MR_EFORMAT); /* path */
+    check("0c 19 00 02 03 01 00 03 05 ac02 04 02  00 00 00 09 00 02 03  00 01 02 03 01 "
+          "00 00",
+          MR_EFORMAT); /* shape */
+    check("0c 19 00 00 03 01 00 03 05 ac02 04 02  00 00 00 09 00 02 03  00 01 02 03 01 "
+          "00 00",
+          MR_END); /* of none */
+    check("0c 19 00 01 00 01 00 03 05 ac02 04 02  00 00 00 09 00 02 03  00 01 02 03 01 "
+          "00 00",
+          MR_EFORMAT); /* no reason */
+    check("0c 19 00 01 04 01 00 03 05 ac02 04 02  00 00 00 09 00 02 03  00 01 02 03 01 "
+          "00 00",
+          MR_EFORMAT); /* reason */
+    check("0c 19 00 01 03 03 00 03 05 ac02 04 02  00 00 00 09 00 02 03  00 01 02 03 01 "
+          "00 00",
+          MR_EFORMAT); /* status */
+    check("0c 19 00 01 03 01 01 03 05 ac02 04 02  00 00 00 09 00 02 03  00 01 02 03 01 "
+          "00 00",
+          MR_EFORMAT); /* source */
+    check("0c 19 00 01 03 01 00 03 05 ac02 05 02  00 00 00 09 00 02 03  00 01 02 03 01 "
+          "00 00",
+          MR_EFORMAT); /* calls do not add up */
+    check("0c 19 00 01 03 01 00 03 05 ac02 04 03  00 00 00 09 00 02 03  00 01 02 03 01 "
+          "00 00",
+          MR_EFORMAT);                                          /* a call is missing */
+    check("0c 0b 00 01 03 01 00 03 05 ac02 00 00", MR_EFORMAT); /* none */
+    check("0c 19 00 01 03 01 00 03 05 ac02 04 02  01 00 00 09 00 02 03  00 01 02 03 01 "
+          "00 00",
+          MR_EFORMAT); /* above the root */
+    check("0c 19 00 01 03 01 00 03 05 ac02 04 02  00 00 01 09 00 02 03  00 01 02 03 01 "
+          "00 00",
+          MR_EFORMAT); /* the root begins late */
+    check("0c 19 00 01 03 01 00 03 05 ac02 04 02  00 00 00 09 00 02 03  01 01 02 03 01 "
+          "00 00",
+          MR_EFORMAT); /* a second root */
+    check("0c 19 00 01 03 01 00 03 05 ac02 04 02  00 00 00 09 00 02 03  00 02 02 03 01 "
+          "00 00",
+          MR_EFORMAT); /* site */
+    check("0c 19 00 01 03 01 00 03 05 ac02 04 02  00 00 00 09 00 02 03  00 01 07 03 01 "
+          "00 00",
+          MR_EFORMAT); /* ends behind its caller */
+    check("0c 19 00 01 03 01 00 03 05 ac02 04 02  00 00 00 09 00 02 03  00 01 02 07 01 "
+          "00 00",
+          MR_EFORMAT); /* with what is left out, longer than its caller */
+    check("0c 19 00 01 03 01 00 03 05 ac02 04 02  00 00 00 09 00 02 03  00 01 02 03 08 "
+          "00 00",
+          MR_EFORMAT); /* flags */
+    check("0c 19 00 01 03 01 00 03 05 ac02 02 02  00 00 00 09 00 00 03  00 01 02 03 01 "
+          "00 00",
+          MR_EFORMAT);                                        /* time of nothing */
+    check("11 0b 01 01 01 01 05 02 03 05 02 03", MR_EFORMAT); /* shape */
+    check("11 0a 00 02 01 01 05 02 03 05 02 03", MR_EFORMAT); /* path */
+    check("11 0a 00 01 01 01 05 04 03 05 02 03", MR_EFORMAT); /* min > max */
+    check("11 0a 00 01 01 01 05 02 03 05 02 03", MR_END);
+}
+
+/* Every pair is in order, whichever stands first. */
+static void check_order(const struct mr_exemplar *one, const struct mr_exemplar *two,
+                        enum mr_exemplar_why why)
+{
+    assert_true(mr_exemplar_is_before(one, two, why));
+    assert_false(mr_exemplar_is_before(two, one, why));
+    assert_false(mr_exemplar_is_before(one, one, why));
+}
+
+static void exemplars_have_an_order_without_ties(void **state)
+{
+    const struct mr_exemplar_call slow_calls[] = {{.total_ns = 10}};
+    struct mr_exemplar slow = exemplar, later = exemplar, source = exemplar,
+                       stream = exemplar, event = exemplar;
+
+    (void)state;
+    slow.items = slow_calls;
+    slow.start_ns = later.start_ns = 301;
+    source.source.lo = 1;
+    stream.stream = 4;
+    event.before = 6;
+    check_order(&slow, &exemplar, MR_EXEMPLAR_SLOWEST);
+    check_order(&exemplar, &slow, MR_EXEMPLAR_FIRST);
+    for (int why = 1; why <= 2; why++) {
+        check_order(&exemplar, &later, (enum mr_exemplar_why)why);
+        check_order(&exemplar, &source, (enum mr_exemplar_why)why);
+        check_order(&exemplar, &stream, (enum mr_exemplar_why)why);
+        check_order(&exemplar, &event, (enum mr_exemplar_why)why);
+        check_order(&stream, &source, (enum mr_exemplar_why)why);
+        check_order(&event, &stream, (enum mr_exemplar_why)why);
+    }
 }
 
 static void times_keep_sum_least_and_greatest(void **state)
@@ -468,6 +622,9 @@ int main(void)
         cmocka_unit_test(a_full_buffer_is_latched_and_what_is_there_stays_whole),
         cmocka_unit_test(unknown_tags_are_counted_and_more_fields_are_ignored),
         cmocka_unit_test(items_that_break_a_rule_are_refused),
+        cmocka_unit_test(exemplars_have_their_bytes_and_read_back),
+        cmocka_unit_test(exemplars_that_break_a_rule_are_refused),
+        cmocka_unit_test(exemplars_have_an_order_without_ties),
         cmocka_unit_test(times_keep_sum_least_and_greatest),
         cmocka_unit_test(stats_merge_to_the_same_bytes_in_either_order),
         cmocka_unit_test(shape_entry_and_ledger_stats_add_up),

@@ -165,21 +165,27 @@ static void types_have_names_and_are_data_from_16_on(void **state)
     assert_false(mr_frame_is_data(99));
 }
 
-static void a_welcome_is_24_bytes(void **state)
+static void a_welcome_tells_the_epoch_unless_it_is_older(void **state)
 {
-    struct mr_welcome in = {1, 0x400000, 5, 1 << 20, 1}, out;
+    struct mr_welcome in = {1, 0x400000, 5, 1 << 20, 1, 7, {0x1122, 0x33}}, out;
     uint8_t bytes[MR_WELCOME_SIZE];
 
     (void)state;
     mr_welcome_put(&in, bytes);
     assert_hex(mr_span_of(bytes, sizeof(bytes)),
-               "0100 0100 00004000 0500000000000000 0000100000000000");
+               "0100 0100 00004000 0500000000000000 0000100000000000 0700000000000000"
+               "00000000000011220000000000000033");
     assert_int_equal(mr_welcome_get(mr_span_of(bytes, sizeof(bytes)), &out), MR_OK);
     assert_int_equal(out.max_frame, in.max_frame);
     assert_int_equal(out.next_sequence, 5);
     assert_int_equal(out.flags, MR_WELCOME_WANTS_DICTIONARY);
     assert_int_equal(out.credit, 1 << 20);
-    assert_int_equal(mr_welcome_get(mr_span_of(bytes, sizeof(bytes) - 1), &out),
+    assert_int_equal(out.epoch, 7);
+    assert_true(mr_id_equal(out.receiver, in.receiver));
+    assert_int_equal(mr_welcome_get(mr_span_of(bytes, MR_WELCOME_SIZE_MIN), &out), MR_OK);
+    assert_int_equal(out.epoch, 0);
+    assert_true(mr_id_is_zero(out.receiver));
+    assert_int_equal(mr_welcome_get(mr_span_of(bytes, MR_WELCOME_SIZE_MIN - 1), &out),
                      MR_EFORMAT);
     bytes[8] = 0;
     assert_int_equal(mr_welcome_get(mr_span_of(bytes, sizeof(bytes)), &out), MR_EFORMAT);
@@ -294,7 +300,7 @@ int main(void)
         cmocka_unit_test(of_data_frames_dict_alone_may_go_without_a_number),
         cmocka_unit_test(control_frames_are_never_compressed),
         cmocka_unit_test(types_have_names_and_are_data_from_16_on),
-        cmocka_unit_test(a_welcome_is_24_bytes),
+        cmocka_unit_test(a_welcome_tells_the_epoch_unless_it_is_older),
         cmocka_unit_test(an_ack_carries_resume_states),
         cmocka_unit_test(an_ack_without_states_is_24_bytes),
         cmocka_unit_test(a_resume_state_that_tells_a_wrong_size_is_refused),

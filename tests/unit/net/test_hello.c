@@ -284,6 +284,46 @@ static void a_value_of_the_wrong_kind_is_refused_by_its_key(void **state)
     assert_int_equal(get_with("source", put_nested, "source"), MR_EFORMAT);
 }
 
+static void custody_is_told_and_must_be_sound(void **state)
+{
+    struct mr_hello hello = {
+        .sender = {1, 2}, .role = MR_ROLE_WORKER, .level = 1, .oldest = 8};
+    const struct mr_custody_hello custody = {.is_told = true,
+                                             .custodian = {5, 6},
+                                             .epoch = 3,
+                                             .acked = 7,
+                                             .sent = 9,
+                                             .attempt = 4,
+                                             .was_shown = true};
+    struct mr_hello_message message;
+    struct mr_error error = MR_ERROR_NONE;
+    uint8_t bytes[256];
+
+    (void)state;
+    hello.custody = custody;
+    message = read_back(bytes, mr_hello_put(&hello, bytes, sizeof(bytes)));
+    assert_true(message.hello.custody.is_told);
+    assert_true(mr_id_equal(message.hello.custody.custodian, custody.custodian));
+    assert_int_equal(message.hello.custody.epoch, 3);
+    assert_int_equal(message.hello.custody.acked, 7);
+    assert_int_equal(message.hello.custody.sent, 9);
+    assert_int_equal(message.hello.custody.attempt, 4);
+    assert_true(message.hello.custody.was_shown);
+    mr_hello_free(&message);
+    hello.custody.sent = 6; /* less than acknowledged */
+    assert_int_equal(
+        mr_hello_get(mr_span_of(bytes, mr_hello_put(&hello, bytes, sizeof(bytes))),
+                     &message, &error),
+        MR_EFORMAT);
+    assert_non_null(strstr(error.text, "custody"));
+    hello.custody.sent = 9;
+    hello.oldest = 9; /* acked is 7 */
+    assert_int_equal(
+        mr_hello_get(mr_span_of(bytes, mr_hello_put(&hello, bytes, sizeof(bytes))),
+                     &message, &error),
+        MR_EFORMAT);
+}
+
 static void unknown_keys_are_ignored_but_not_too_deep_ones(void **state)
 {
     (void)state;
@@ -348,6 +388,7 @@ int main(void)
         cmocka_unit_test(a_hello_that_is_cut_or_too_long_is_refused),
         cmocka_unit_test(texts_are_cut_between_characters),
         cmocka_unit_test(a_value_of_the_wrong_kind_is_refused_by_its_key),
+        cmocka_unit_test(custody_is_told_and_must_be_sound),
         cmocka_unit_test(unknown_keys_are_ignored_but_not_too_deep_ones),
         cmocka_unit_test(a_key_that_must_be_there_is_missed),
         cmocka_unit_test(msgpack_c_reads_what_we_write),

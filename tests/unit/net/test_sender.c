@@ -108,6 +108,70 @@ static void polling_between_reserve_and_commit_is_allowed(void **state)
     mr_test_hop_free(hop);
 }
 
+static struct mr_sender_address address_of(uint8_t last)
+{
+    const struct mr_endpoint endpoint = {"127.0.0.1", "7"};
+    struct mr_endpoints endpoints = {.items = {endpoint}, .count = 1};
+    struct mr_sender_address addresses[MR_SENDER_ADDRESSES_MAX];
+    struct sockaddr_in in;
+    uint32_t count;
+
+    assert_int_equal(mr_endpoints_numeric(&endpoints, addresses, &count, NULL), MR_OK);
+    memcpy(&in, &addresses[0].address, sizeof(in));
+    in.sin_addr.s_addr = htonl(0x7f000000u + last);
+    memcpy(&addresses[0].address, &in, sizeof(in));
+    return addresses[0];
+}
+
+static void other_addresses_begin_behind_the_one_tried_last(void **state)
+{
+    const struct mr_sender_address five[] = {address_of(1), address_of(2), address_of(3),
+                                             address_of(4), address_of(5)};
+    struct mr_test_hop *hop = mr_test_hop_new();
+    struct mr_sender *sender = &hop->sender;
+
+    (void)state;
+    mr_test_hop_start(hop);
+    mr_sender_set_addresses(sender, five, 5);
+    assert_int_equal(sender->address_index, 0); /* none was tried */
+    sender->stats.failures = 1;                 /* the first was */
+    sender->address_index = 1;
+    mr_sender_set_addresses(sender, (const struct mr_sender_address[]){five[4], five[0]},
+                            2);
+    assert_int_equal(sender->address_index, 0); /* behind five[0], around */
+    mr_sender_set_addresses(sender, five, 3);   /* five[0] is the one before */
+    assert_int_equal(sender->address_index, 1);
+    mr_sender_set_addresses(sender, five + 3, 2); /* it is gone */
+    assert_int_equal(sender->address_index, 0);
+    mr_test_hop_free(hop);
+}
+
+static void the_present_connection_stays_whatever_the_addresses_are(void **state)
+{
+    const struct mr_sender_address others[MR_SENDER_ADDRESSES_MAX] = {
+        address_of(1),  address_of(2),  address_of(3),  address_of(4),
+        address_of(5),  address_of(6),  address_of(7),  address_of(8),
+        address_of(9),  address_of(10), address_of(11), address_of(12),
+        address_of(13), address_of(14), address_of(15), address_of(16)};
+    struct mr_test_hop *hop = mr_test_hop_new();
+    struct mr_sender *sender = &hop->sender;
+
+    (void)state;
+    mr_test_hop_start(hop);
+    mr_test_hop_open(hop);
+    mr_sender_set_addresses(sender, others, 2);
+    assert_int_equal(sender->config.address_count, 3);
+    assert_int_equal(sender->address_index, 2);
+    mr_sender_set_addresses(sender, others, MR_SENDER_ADDRESSES_MAX);
+    assert_int_equal(sender->config.address_count, MR_SENDER_ADDRESSES_MAX);
+    assert_int_equal(sender->address_index, MR_SENDER_ADDRESSES_MAX - 1);
+    assert_memory_equal(&sender->config.addresses[sender->address_index].address,
+                        &hop->config.addresses[0].address, hop->config.addresses[0].size);
+    assert_int_equal(mr_test_hop_send(hop, 100, 1), 1);
+    assert_int_equal(mr_test_hop_take(hop).sequence, 1);
+    mr_test_hop_free(hop);
+}
+
 static void what_was_not_acknowledged_is_sent_again(void **state)
 {
     struct mr_test_hop *hop = mr_test_hop_new();
@@ -213,7 +277,8 @@ static void a_receiver_of_another_version_is_left(void **state)
 static void a_receiver_that_knows_too_much_is_left(void **state)
 {
     struct mr_test_hop *hop = mr_test_hop_new();
-    const struct mr_welcome welcome = {1, MR_WIRE_MAX_FRAME_MIN, 2, 0, 0};
+    const struct mr_welcome welcome = {
+        .version = 1, .max_frame = MR_WIRE_MAX_FRAME_MIN, .next_sequence = 2};
     uint8_t bytes[MR_WIRE_HEADER_SIZE + MR_WELCOME_SIZE];
 
     (void)state;
@@ -452,6 +517,38 @@ static void an_abandoned_sender_never_connects_again(void **state)
     mr_test_hop_free(hop);
 }
 
+static void what_is_discarded_makes_room_and_is_in_nobodys_custody(void **state)
+{
+    struct mr_test_hop *hop = mr_test_hop_new();
+    uint64_t sequence = 0;
+
+    (void)state;
+    mr_test_hop_start(hop);
+    assert_int_equal(mr_sender_discard(&hop->sender), 0);
+    for (int turn = 0; turn < 50; turn++) { /* several times around */
+        uint64_t held = 0;
+
+        for (; held < 3 || turn % 5 == 0; held++) {
+            size_t size = 10000 + (size_t)turn * 100;
+            uint8_t *payload = mr_sender_reserve(&hop->sender, size);
+
+            if (!payload)
+                break;
+            memset(payload, turn, size);
+            assert_int_equal(mr_sender_commit(&hop->sender, MR_FRAME_CHUNKS, 0, size - 5),
+                             ++sequence);
+        }
+        assert_true(held >= 3);
+        assert_false(mr_sender_is_drained(&hop->sender));
+        assert_int_equal(mr_sender_discard(&hop->sender), held);
+        assert_true(mr_sender_is_drained(&hop->sender));
+    }
+    assert_int_equal(hop->sender.oldest_sequence, sequence + 1);
+    assert_int_equal(hop->sender.stats.discarded, sequence);
+    assert_int_equal(hop->sender.stats.frames_acked, 0);
+    mr_test_hop_free(hop);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -460,6 +557,8 @@ int main(void)
         cmocka_unit_test(a_full_outbox_says_no_until_something_is_acknowledged),
         cmocka_unit_test(a_frame_above_max_frame_has_no_room),
         cmocka_unit_test(polling_between_reserve_and_commit_is_allowed),
+        cmocka_unit_test(other_addresses_begin_behind_the_one_tried_last),
+        cmocka_unit_test(the_present_connection_stays_whatever_the_addresses_are),
         cmocka_unit_test(what_was_not_acknowledged_is_sent_again),
         cmocka_unit_test(no_more_than_the_credit_is_on_its_way),
         cmocka_unit_test(a_refused_hello_is_told_and_tried_again_late),
@@ -475,6 +574,7 @@ int main(void)
         cmocka_unit_test(a_repetition_that_breaks_off_starts_over),
         cmocka_unit_test(finish_past_its_deadline_tells_what_is_left),
         cmocka_unit_test(an_abandoned_sender_never_connects_again),
+        cmocka_unit_test(what_is_discarded_makes_room_and_is_in_nobodys_custody),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -7,6 +7,7 @@
 
 #include "net/ids.h"
 
+#define ADDRESS UINT64_C(0x400000) /* of the module */
 #define BUILD_ID "0123456789"
 #define NS_0 (TEST_START_S * MR_SECOND_NS)
 
@@ -100,8 +101,8 @@ static void tell_module(struct test_lane *lane)
     struct mr_dict_item item = {.kind = MR_DICT_MODULE,
                                 .module = {.site_base = MR_SITE_FIRST_MODULE,
                                            .size = 16 * TEST_SITES,
-                                           .address = 0x400000,
-                                           .bias = 0x400000,
+                                           .address = ADDRESS,
+                                           .bias = ADDRESS,
                                            .build_id = mr_span_of(BUILD_ID, 10),
                                            .path = "/lib/test.so"}};
 
@@ -269,6 +270,31 @@ void test_lane_unwind(struct test_lane *lane, uint32_t stream, uint64_t ns,
 
     test_lane_record(lane, stream, MR_RECORD_UNWIND, ns, &payload, 1);
     lane->streams[stream].events++;
+}
+
+void test_lane_prune(struct test_lane *lane, uint32_t stream, uint32_t function,
+                     uint64_t ns, uint64_t what)
+{
+    uint64_t payload = (MR_SITE_FIRST_MODULE + 16 * function) | what;
+
+    test_lane_record(lane, stream, MR_RECORD_PRUNE, ns, &payload, 1);
+}
+
+uint64_t test_lane_frame(uint32_t function, uint32_t tag, uint64_t flags)
+{
+    return (ADDRESS + 16 * (uint64_t)function) | (uint64_t)tag << MR_LANDING_TAG_SHIFT |
+           flags;
+}
+
+void test_lane_landing(struct test_lane *lane, uint32_t stream, uint64_t ns,
+                       uint32_t left, const uint64_t *frames, uint32_t count)
+{
+    uint64_t payload[MR_LANDING_WORDS_MAX] = {left};
+
+    assert_true(count < MR_LANDING_WORDS_MAX);
+    if (count > 0)
+        memcpy(payload + 1, frames, count * sizeof(*frames));
+    test_lane_record(lane, stream, MR_RECORD_LANDING, ns, payload, count + 1);
 }
 
 void test_lane_gap(struct test_lane *lane, uint32_t stream, uint64_t events)

@@ -83,11 +83,19 @@ void test_lane_exit(struct test_lane *lane, uint32_t stream, uint32_t function,
 void test_lane_word(struct test_lane *lane, uint32_t stream, uint64_t word);
 void test_lane_record(struct test_lane *lane, uint32_t stream, enum mr_record_kind kind,
                       uint64_t ns, const uint64_t *payload, uint32_t count);
+/* Prune record; `what`: MR_PRUNE_ON_AGAIN, MR_PRUNE_SETTLED or 0. */
+void test_lane_prune(struct test_lane *lane, uint32_t stream, uint32_t function,
+                     uint64_t ns, uint64_t what);
 void test_lane_loss(struct test_lane *lane, uint32_t stream, uint64_t ns, uint64_t events,
                     uint32_t reason, uint32_t pops, uint32_t pushes);
 void test_lane_status(struct test_lane *lane, uint32_t stream, uint64_t ns, bool failed);
 void test_lane_unwind(struct test_lane *lane, uint32_t stream, uint64_t ns,
                       uint32_t depth);
+/* A frame of a landing, as FORMAT.md has it; `flags`: MR_LANDING_ABOVE or 0. */
+uint64_t test_lane_frame(uint32_t function, uint32_t tag, uint64_t flags);
+/* A landing of `count` frames, of which the first `left` were left. */
+void test_lane_landing(struct test_lane *lane, uint32_t stream, uint64_t ns,
+                       uint32_t left, const uint64_t *frames, uint32_t count);
 void test_lane_gap(struct test_lane *lane, uint32_t stream,
                    uint64_t events); /* between chunks */
 

@@ -12,7 +12,16 @@
 
 #define TEXT_MAX 65536
 
-enum row_kind { ROW_PATH, ROW_SHAPE, ROW_ENTRY, ROW_LEDGER, ROW_COUNTER, ROW_COUNT };
+enum row_kind {
+    ROW_PATH,
+    ROW_SHAPE,
+    ROW_ENTRY,
+    ROW_LEDGER,
+    ROW_COUNTER,
+    ROW_COUNT,
+    ROW_EXEMPLAR,
+    ROW_SHAPE_PATH
+};
 
 struct row {
     enum row_kind kind;
@@ -23,6 +32,9 @@ struct row {
     struct mr_ledger_entry ledger;
     uint64_t value;
     struct mr_counter_stats count;
+    struct mr_shape_path_stats shape_path;
+    struct mr_exemplar exemplar;
+    struct mr_exemplar_call *calls; /* sites are functions */
 };
 
 struct node {
@@ -336,6 +348,52 @@ static void take_path_counter(struct model *model, const struct mr_delta_item *i
     free(key);
 }
 
+static const char *shape_text(const struct model *model, uint32_t shape)
+{
+    if (shape == MR_DELTA_NONE)
+        return "-";
+    return model->node_items[mr_table_find(&model->nodes, model->shape_nodes[shape])]
+        .text;
+}
+
+/* The best for one reason. */
+static void take_exemplar(struct model *model, const struct mr_delta_item *item,
+                          enum mr_exemplar_why why)
+{
+    const struct mr_exemplar *exemplar = item->exemplar;
+    bool is_incomplete = exemplar->status == MR_EXEMPLAR_INCOMPLETE;
+    size_t size = exemplar->call_count * sizeof(*exemplar->items);
+    char *key = malloc(TEXT_MAX);
+    struct row *row;
+
+    assert_true(item->shape == MR_DELTA_NONE || !is_incomplete);
+    (void)snprintf(key, TEXT_MAX, "%s %d%s %s", model->paths[item->path], (int)why,
+                   is_incomplete ? "i" : "", shape_text(model, item->shape));
+    row = row_of(model, ROW_EXEMPLAR, key);
+    free(key);
+    if (row->calls && !mr_exemplar_is_before(exemplar, &row->exemplar, why))
+        return;
+    free(row->calls);
+    row->calls = malloc(size);
+    assert_non_null(row->calls);
+    memcpy(row->calls, exemplar->items, size);
+    for (uint32_t i = 0; i < exemplar->call_count; i++)
+        row->calls[i].site = model->site_functions[row->calls[i].site];
+    row->exemplar = *exemplar;
+    row->exemplar.items = row->calls;
+}
+
+static void take_shape_path(struct model *model, const struct mr_delta_item *item)
+{
+    char *key = malloc(TEXT_MAX);
+
+    (void)snprintf(key, TEXT_MAX, "%s %s", shape_text(model, item->shape),
+                   model->paths[item->path]);
+    mr_shape_path_stats_merge(&row_of(model, ROW_SHAPE_PATH, key)->shape_path,
+                              item->shape_path_stats);
+    free(key);
+}
+
 static void take_delta_item(struct model *model, const struct mr_delta_item *item)
 {
     switch (item->tag) {
@@ -378,6 +436,10 @@ static void take_delta_item(struct model *model, const struct mr_delta_item *ite
         assert_int_equal(item->level, 1);
         break;
     case MR_DELTA_SOURCE:
+    case MR_DELTA_PART: /* their own tests: test_joiner, test_links */
+    case MR_DELTA_JOINED:
+    case MR_DELTA_JOINED_STAT:
+    case MR_DELTA_JOINED_EDGE:
         break;
     case MR_DELTA_SPAN_COUNTER:
         assert_true(model->counter_count < 8);
@@ -385,6 +447,14 @@ static void take_delta_item(struct model *model, const struct mr_delta_item *ite
         break;
     case MR_DELTA_PATH_COUNTER:
         take_path_counter(model, item);
+        break;
+    case MR_DELTA_EXEMPLAR:
+        for (uint32_t why = 1; why < MR_EXEMPLAR_ALL; why <<= 1)
+            if (item->exemplar->why & why)
+                take_exemplar(model, item, (enum mr_exemplar_why)why);
+        break;
+    case MR_DELTA_SHAPE_PATH:
+        take_shape_path(model, item);
         break;
     }
 }
@@ -491,6 +561,39 @@ static void add_count(struct test_text *text, const struct row *row)
                   row->key, row->count.calls, row->count.backward, self, total);
 }
 
+static void add_exemplar(struct test_text *text, const struct row *row)
+{
+    const struct mr_exemplar *exemplar = &row->exemplar;
+    char *line = malloc(TEXT_MAX);
+    size_t size = 0;
+
+    *line = '\0';
+    for (uint32_t i = 0; i < exemplar->call_count && size < TEXT_MAX - 200; i++) {
+        const struct mr_exemplar_call *call = &exemplar->items[i];
+
+        size += (size_t)snprintf(
+            line + size, TEXT_MAX - size,
+            "%s%u f%u %" PRIu64 "+%" PRIu64 " %u-%" PRIu64 ",%" PRIu64, i ? "; " : "",
+            call->depth, call->site, call->start_ns, call->total_ns, call->flags,
+            call->elided_calls, call->elided_ns);
+    }
+    test_text_add(text, "exemplar %s = %d %u %" PRIu64 " %" PRIu64 " %" PRIu64 ": %s",
+                  row->key, (int)exemplar->status, exemplar->stream, exemplar->before,
+                  exemplar->start_ns - TEST_START_S * MR_SECOND_NS, exemplar->calls,
+                  line);
+    free(line);
+}
+
+static void add_shape_path(struct test_text *text, const struct row *row)
+{
+    char self[80], total[80];
+
+    times_text(self, sizeof(self), &row->shape_path.self);
+    times_text(total, sizeof(total), &row->shape_path.total);
+    test_text_add(text, "shape path %s = %" PRIu64 " %" PRIu64 " self=%s total=%s",
+                  row->key, row->shape_path.ok, row->shape_path.failed, self, total);
+}
+
 static void add_rows(struct model *model)
 {
     for (uint32_t i = 0; i < model->row_count; i++) {
@@ -512,12 +615,19 @@ static void add_rows(struct model *model)
         case ROW_COUNT:
             add_count(model->text, row);
             break;
+        case ROW_EXEMPLAR:
+            add_exemplar(model->text, row);
+            break;
+        case ROW_SHAPE_PATH:
+            add_shape_path(model->text, row);
+            break;
         case ROW_COUNTER:
             test_text_add(model->text, "counter %s = %" PRIu64, row->key, row->value);
             break;
         }
         mr_histogram_fini(&row->path.histogram);
         mr_histogram_fini(&row->shape.histogram);
+        free(row->calls);
         free(row->key);
     }
 }

@@ -11,6 +11,9 @@
  *     outer f1 why
  *     source state=S
  *     open f1 = count                                      of the last delta that told any
+ *     exemplar f1 WHY f1{f2} = status stream before start calls: depth f1 start+total flags-elided calls,ns; ...
+ *                                                          the best of all deltas; why: 1 first, 2 slowest; shape - if none
+ *     shape path f1{f2} f1/f2 = ok failed self=sum,min,max total=sum,min,max
  *
  * A child of an exact shape carries xN; the children of a set are sorted by text.
  */

@@ -81,15 +81,25 @@ void test_text_fini(struct test_text *text)
     *text = (struct test_text){0};
 }
 
-void test_text_drop(struct test_text *text, const char *prefix)
+void test_text_move(struct test_text *text, const char *prefix, struct test_text *into)
 {
     uint32_t kept = 0;
 
     for (uint32_t i = 0; i < text->count; i++) {
-        if (strncmp(text->lines[i], prefix, strlen(prefix)) == 0)
+        if (strncmp(text->lines[i], prefix, strlen(prefix)) == 0) {
+            test_text_add(into, "%s", text->lines[i]);
             free(text->lines[i]);
-        else
+        } else {
             text->lines[kept++] = text->lines[i];
+        }
     }
     text->count = kept;
+}
+
+void test_text_drop(struct test_text *text, const char *prefix)
+{
+    struct test_text dropped = {0};
+
+    test_text_move(text, prefix, &dropped);
+    test_text_fini(&dropped);
 }

@@ -28,6 +28,8 @@ const char *test_text_find(const struct test_text *text, const char *prefix);
 /* How many lines begin with `prefix`. */
 uint32_t test_text_count(const struct test_text *text, const char *prefix);
 /* Removes those that do. */
+/* Moves the lines that begin with `prefix` to the end of `into`. */
+void test_text_move(struct test_text *text, const char *prefix, struct test_text *into);
 void test_text_drop(struct test_text *text, const char *prefix);
 void test_text_print(const struct test_text *text);
 void test_text_fini(struct test_text *text);

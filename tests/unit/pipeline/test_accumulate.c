@@ -91,6 +91,98 @@ static void put_path_counter(struct mr_delta_writer *w, uint32_t path, uint64_t 
     mr_delta_path_counter(w, path, window, counter, &stats);
 }
 
+/* Few lengths and starts, so that later fields of the order decide. */
+static void put_exemplar(struct mr_delta_writer *w, uint32_t path, uint32_t shape,
+                         uint32_t source, unsigned *seed)
+{
+    uint64_t ns = 10 + (uint64_t)rand_r(seed) % 3;
+    const struct mr_exemplar_call calls[] = {
+        {.total_ns = ns, .elided_calls = 3, .elided_ns = 2},
+        {.start_ns = 1, .total_ns = ns - 4, .site = 1, .depth = 1}};
+    const struct mr_exemplar exemplar = {
+        .why = 1 + (uint32_t)rand_r(seed) % MR_EXEMPLAR_ALL,
+        .status = (enum mr_exemplar_status)(rand_r(seed) % MR_EXEMPLAR_STATUS_COUNT),
+        .stream = (uint32_t)rand_r(seed) % 2,
+        .before = (uint64_t)rand_r(seed) << 31 | (uint64_t)rand_r(seed),
+        .start_ns = 100 + (uint64_t)rand_r(seed) % 3,
+        .calls = 5,
+        .call_count = 2,
+        .items = calls};
+
+    mr_delta_exemplar(w, path, rand_r(seed) % 3 ? shape : MR_DELTA_NONE, source,
+                      &exemplar);
+}
+
+static void put_shape_path(struct mr_delta_writer *w, uint32_t shape, uint32_t path,
+                           unsigned *seed)
+{
+    struct mr_shape_path_stats stats = {.ok = 1};
+
+    time_one(&stats.total, random_ns(seed));
+    time_one(&stats.self, stats.total.sum / 3);
+    mr_delta_shape_path(w, shape, path, &stats);
+}
+
+static void put_joined_rows(struct mr_delta_writer *w, unsigned *seed, uint32_t joined,
+                            uint64_t window)
+{
+    uint64_t ns = random_ns(seed);
+    bool is_timed = rand_r(seed) % 4 != 0;
+    struct mr_joined_stats stats = {.ok = is_timed,
+                                    .incomplete = !is_timed,
+                                    .first_ns = 1000 + ns,
+                                    .last_ns = 1000 + ns,
+                                    .histogram = MR_HISTOGRAM_EMPTY};
+    struct mr_edge_stats edge = {.count = 1,
+                                 .clamped = (uint64_t)rand_r(seed) % 2,
+                                 .histogram = MR_HISTOGRAM_EMPTY};
+
+    if (is_timed) {
+        time_one(&stats.time, ns);
+        stats.slowest = number_id((uint64_t)rand_r(seed) % 50);
+        assert_int_equal(mr_histogram_add(&stats.histogram, ns, 1), MR_OK);
+    }
+    mr_delta_joined_stat(w, joined, window, &stats);
+    time_one(&edge.time, ns / 3);
+    assert_int_equal(mr_histogram_add(&edge.histogram, ns / 3, 1), MR_OK);
+    mr_delta_joined_edge(w, joined, window, 1 + (uint32_t)rand_r(seed) % 2, &edge);
+    mr_histogram_fini(&stats.histogram);
+    mr_histogram_fini(&edge.histogram);
+}
+
+/* A joined shape of a root and two parts, of few. */
+static uint32_t put_joined(struct mr_delta_writer *w, unsigned *seed)
+{
+    struct mr_joined_node nodes[3] = {
+        {.path = number_id(7),
+         .node = number_id((uint64_t)rand_r(seed) % 4),
+         .children = 2},
+        {.path = number_id(8), .kind = MR_EDGE_MESSAGE},
+        {.path = number_id(9), .kind = MR_EDGE_HAND_OFF, .flags = MR_JOINED_RUN}};
+
+    return mr_delta_joined(w, mr_joined_id(nodes, 3), nodes, 3);
+}
+
+/* Parts of few ids: one that comes again is the same. */
+static void put_part(struct mr_delta_writer *w, unsigned *seed)
+{
+    uint64_t number = (uint64_t)rand_r(seed) % 100;
+    const struct mr_part_edge out[] = {
+        {number_id(number), 2000 + number, MR_EDGE_MESSAGE},
+        {number_id(number + 1), 1, MR_EDGE_NEXT}};
+    const struct mr_part part = {.id = number_id(number),
+                                 .trace = number_id(3),
+                                 .source = number_id(4),
+                                 .start_ns = 1000,
+                                 .end_ns = 1000 + number,
+                                 .shift_ns = (int64_t)number - 50,
+                                 .status = (uint32_t)(number % MR_PART_STATUSES),
+                                 .out = out,
+                                 .out_count = (uint32_t)(number % 3)};
+
+    mr_delta_part(w, &part);
+}
+
 static void put_rows(struct mr_delta_writer *w, unsigned *seed, const uint32_t *paths,
                      uint32_t shape, uint32_t source)
 {
@@ -109,11 +201,19 @@ static void put_rows(struct mr_delta_writer *w, unsigned *seed, const uint32_t *
             put_path_counter(w, paths[i], window, seed);
     }
     put_shape_stat(w, shape, window, random_ns(seed));
+    for (int i = 0; i < 3; i++) {
+        put_exemplar(w, paths[0], shape, source, seed);
+        put_shape_path(w, shape, paths[rand_r(seed) % PATHS], seed);
+    }
     mr_delta_entry_stat(w, paths[0], window, &entry);
     ledger.lost[MR_LOSS_FORMAT] = (uint64_t)rand_r(seed) % 3;
     mr_delta_ledger(w, source, (uint32_t)rand_r(seed) % 3, &ledger);
     mr_delta_open(w, paths[0], paths[1], &open);
     mr_delta_counter(w, rand_r(seed) % 2 ? "this" : "that", random_ns(seed));
+    put_joined_rows(w, seed, put_joined(w, seed), window);
+    put_joined_rows(w, seed, put_joined(w, seed), window);
+    put_part(w, seed);
+    put_part(w, seed);
 }
 
 /* A payload over a small world, so that payloads have much in common. */

@@ -417,10 +417,10 @@ static void records_that_nothing_uses_yet_count_as_reduced(void **state)
 
     (void)state;
     test_lane_init(&lane, &decode_only);
-    test_lane_record(&lane, 1, MR_RECORD_SEND, 10, words, 4);
+    test_lane_record(&lane, 1, MR_RECORD_PLOT, 10, words, 2);
     test_lane_record(&lane, 1, MR_RECORD_COUNTER, 10, words, 3); /* no event */
     test_lane_record(&lane, 1, MR_RECORD_MARK, 10, words, 1);
-    test_lane_record(&lane, 1, MR_RECORD_PRUNE, 10, words, 1); /* no event */
+    test_lane_record(&lane, 1, MR_RECORD_PRUNE, 10, words, 1); /* of no site; no event */
     test_lane_record(&lane, 1, (enum mr_record_kind)77, 10, words,
                      2); /* of a later version: one event or none */
     lane.streams[1].events = 3;

@@ -316,9 +316,49 @@ static void random_sequences_agree_with_an_array_model(void **state)
     mr_dictionary_free(dictionary);
 }
 
+static struct mr_dict_item node_item(uint64_t number, const char *children)
+{
+    return (struct mr_dict_item){
+        .kind = MR_DICT_NODE,
+        .node = {.id = {0, number},
+                 .site = {0, 1},
+                 .children = mr_span_of(children, strlen(children))}};
+}
+
+static void two_things_of_one_id_are_a_collision(void **state)
+{
+    struct mr_dictionary *dictionary = new_dictionary(NULL);
+    struct mr_dict_item node = node_item(1, "0123456789abcdef0"),
+                        other = node_item(1, "0123456789abcdef1");
+    struct mr_dict_item site = site_item(1, MR_QUALITY_OFFSET, ""),
+                        named = site_item(1, MR_QUALITY_DEBUG, "f"),
+                        moved = site_item(1, MR_QUALITY_OFFSET, ""), elsewhere = named,
+                        out;
+    struct mr_dictionary_stats stats;
+
+    (void)state;
+    moved.site.module = "/opt/program"; /* of the same build: no other function */
+    elsewhere.site.offset = 8;
+    assert_int_equal(mr_dictionary_take(dictionary, &node), MR_OK);
+    assert_int_equal(mr_dictionary_take(dictionary, &node), MR_OK);
+    assert_int_equal(mr_dictionary_take(dictionary, &site), MR_OK);
+    assert_int_equal(mr_dictionary_take(dictionary, &named), MR_OK);
+    assert_int_equal(mr_dictionary_take(dictionary, &moved), MR_OK);
+    mr_dictionary_stats(dictionary, &stats);
+    assert_int_equal(stats.collisions, 0);
+    assert_int_equal(mr_dictionary_take(dictionary, &other), MR_OK);
+    assert_int_equal(mr_dictionary_take(dictionary, &elsewhere), MR_OK);
+    mr_dictionary_stats(dictionary, &stats);
+    assert_int_equal(stats.collisions, 2);
+    assert_true(mr_dictionary_peek(dictionary, &out));
+    assert_memory_equal(out.node.children.data, "0123456789abcdef0", 17);
+    mr_dictionary_free(dictionary);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(two_things_of_one_id_are_a_collision),
         cmocka_unit_test(what_is_known_is_not_sent_twice),
         cmocka_unit_test(a_better_site_replaces_and_a_worse_one_does_not),
         cmocka_unit_test(a_source_only_goes_forward_in_its_states),

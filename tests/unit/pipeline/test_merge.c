@@ -232,6 +232,20 @@ static void without_room_it_merges_longer(void **state)
     mr_graph_free(rig.graph);
 }
 
+static void who_ends_knows_of_no_open_trace(void **state)
+{
+    const struct mr_merge_config config = {.level = 1};
+    struct rig rig;
+
+    (void)state;
+    start(&rig, &config);
+    push_delta(&rig, 1, 100, 1);
+    assert_int_equal(mr_graph_drain(rig.graph), MR_OK);
+    assert_int_equal(rig.seen.calls, 1);
+    assert_int_equal(rig.seen.opens, 0);
+    mr_graph_free(rig.graph);
+}
+
 static void too_many_windows_or_rows_leave_early(void **state)
 {
     const struct mr_merge_config configs[] = {
@@ -337,6 +351,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(one_delta_leaves_per_period),
         cmocka_unit_test(without_room_it_merges_longer),
+        cmocka_unit_test(who_ends_knows_of_no_open_trace),
         cmocka_unit_test(too_many_windows_or_rows_leave_early),
         cmocka_unit_test(dictionary_items_leave_once_before_the_deltas_and_when_better),
         cmocka_unit_test(a_new_receiver_gets_the_whole_dictionary),

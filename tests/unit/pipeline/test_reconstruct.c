@@ -8,7 +8,7 @@
 
 /*
  * The output as text: "+1r" opens f1 as a root, "-1" closes it. Letters: r root, o outer, f failed, i incomplete, w unwound,
- * u unknown. "#N" N events reduced at once, "!R:N" N events lost for reason R, "B" trace broken, "L" learned, "." stream end.
+ * u unknown. "#N" N events reduced at once, "!R:N" N events lost for reason R, "B" trace broken, "P" trace pruned, "L" learned, "." stream end.
  */
 static char *text_of(const struct test_lane *lane)
 {
@@ -45,6 +45,9 @@ static char *text_of(const struct test_lane *lane)
             case MR_EVENT_TRACE_BROKEN:
                 size += (size_t)sprintf(text + size, "%sB", space);
                 break;
+            case MR_EVENT_TRACE_PRUNED:
+                size += (size_t)sprintf(text + size, "%sP", space);
+                break;
             case MR_EVENT_LEARNED:
                 size += (size_t)sprintf(text + size, "%sL", space);
                 break;
@@ -58,9 +61,33 @@ static char *text_of(const struct test_lane *lane)
     return text;
 }
 
+/* "3:7,2:6/1:5^,4:0": frames of f3 and f2 were left, it goes on in one of f1; ^: all above it was left, too. */
+static void write_landing(struct test_lane *lane, uint64_t ns, const char *text)
+{
+    uint64_t frames[MR_LANDING_WORDS_MAX];
+    uint32_t count = 0, left = UINT32_MAX;
+
+    while (*text && *text != ' ') {
+        char *end;
+        uint32_t function, tag;
+
+        if (*text == '/')
+            left = count;
+        text += *text == '/' || *text == ',';
+        if (*text == '\0' || *text == ' ')
+            break;
+        function = (uint32_t)strtoul(text, &end, 10);
+        tag = (uint32_t)strtoul(end + 1, &end, 10);
+        frames[count++] =
+            test_lane_frame(function, tag, *end == '^' ? MR_LANDING_ABOVE : 0);
+        text = end + (*end == '^');
+    }
+    test_lane_landing(lane, 1, ns, left < count ? left : count, frames, count);
+}
+
 /*
  * Writes events of stream 1, one ns apart: "+1" enters f1, "-1" exits it, "s1" status failed, "s0" ok, "u2" unwinds to depth 2,
- * "l4,2,1" loses 4 events with 2 pops and 1 push, "|" ends the chunk, "g5" loses 5 events between chunks, "t9" goes on 9 s.
+ * "L..." lands (write_landing()), "l4,2,1" loses 4 events with 2 pops and 1 push, "p1" prunes f1, "P1" settles it, "q1" has f1 on again, "|" ends the chunk, "g5" loses 5 events between chunks, "t9" goes on 9 s.
  */
 static void write_text(struct test_lane *lane, const char *text)
 {
@@ -75,10 +102,18 @@ static void write_text(struct test_lane *lane, const char *text)
             test_lane_exit(lane, 1, a, ns);
         } else if (sscanf(text, "s%u", &a) == 1) {
             test_lane_status(lane, 1, ns, a);
+        } else if (*text == 'L') {
+            write_landing(lane, ns, text + 1);
         } else if (sscanf(text, "u%u", &a) == 1) {
             test_lane_unwind(lane, 1, ns, a);
         } else if (sscanf(text, "l%u,%u,%u", &a, &b, &c) == 3) {
             test_lane_loss(lane, 1, ns, a, MR_LOSS_RING_FULL, b, c);
+        } else if (sscanf(text, "p%u", &a) == 1) {
+            test_lane_prune(lane, 1, a, ns, 0);
+        } else if (sscanf(text, "P%u", &a) == 1) {
+            test_lane_prune(lane, 1, a, ns, MR_PRUNE_SETTLED);
+        } else if (sscanf(text, "q%u", &a) == 1) {
+            test_lane_prune(lane, 1, a, ns, MR_PRUNE_SETTLED | MR_PRUNE_ON_AGAIN);
         } else if (sscanf(text, "g%u", &a) == 1) {
             test_lane_send(lane, 1, 0);
             test_lane_gap(lane, 1, a);
@@ -222,6 +257,101 @@ static void an_unwind_closes_down_to_the_depth_that_remains(void **state)
 {
     (void)state;
     expect("+1 +2 +3 u1 +4 -4 -1 u0 u7", "+1r +2 +3 #1 -3w -2w +4 -4 -1r #1 #1 .");
+}
+
+static void what_a_landing_has_left_is_unwound_and_calls_go_on_where_it_landed(
+    void **state)
+{
+    (void)state;
+    expect("+1 +2 +3 L3:9,2:8/1:7 +4 -4 -1", "+1r +2 +3 -3w -2w +4 -4 -1r .");
+}
+
+static void frames_of_functions_that_are_not_open_are_passed_over(void **state)
+{
+    (void)state;
+    expect("+5 -5 +1 +2 L9:1,5:2,2:3,8:4/1:7 +4 -4 -1", "+5r -5r +1r +2 -2w +4 -4 -1r .");
+}
+
+static void of_a_recursion_as_many_frames_are_left_as_were_told(void **state)
+{
+    (void)state;
+    expect("+1 +1 +1 +1 +1 L1:5,1:4,1:3/1:2 +2 -2 -1 -1",
+           "+1r +1 +1 +1 +1 -1w -1w -1w +2 -2 -1 -1r .");
+}
+
+static void a_landing_of_more_than_one_record_goes_on(void **state)
+{
+    (void)state;
+    expect("+1 +2 +3 +4 L4:1 L3:2 L2:3/1:7 +4 -4 -1",
+           "+1r +2 +3 +4 -4w -3w -2w +4 -4 -1r .");
+}
+
+static void a_frame_that_was_landed_in_is_left_by_the_next(void **state)
+{
+    (void)state;
+    expect("+1 +2 +2 L/2:5 +3 -3 L2:5/2:6 +3 -3 L2:6/1:7 -1",
+           "+1r +2 +2 +3 -3 -2w +3 -3 -2w -1r .");
+}
+
+/* As gcc's hooks do: the inner f2 must not be taken for the outer one. */
+static void unless_its_own_exit_came_in_between(void **state)
+{
+    (void)state;
+    expect("+1 +2 +2 L/2:5 +3 -3 -2 L2:5/2:6 +3 -3 -2 L2:6/1:7 -1",
+           "+1r +2 +2 +3 -3 -2 +3 -3 -2 -1r .");
+}
+
+/* An exception that a destructor throws and catches, while another one is under way. */
+static void landings_nest(void **state)
+{
+    (void)state;
+    expect("+1 +2 L/2:5 +3 +2 +4 L4:1/2:9 L2:9/3:8 +5 -5 -3 L2:5/1:7 -1",
+           "+1r +2 +3 +2 +4 -4w -2w +5 -5 -3 -2w -1r .");
+}
+
+static void many_landings_are_not_all_remembered(void **state)
+{
+    (void)state;
+    expect("+1 L/1:1 +2 L/2:2 +3 L/3:3 +4 L/4:4 +5 L/5:5 +6 L/6:6 +7 L/7:7 +8 L/8:8 "
+           "+9 L/9:9 L9:9/8:8 L8:8,7:7,6:6,5:5,4:4,3:3,2:2/1:1 -1",
+           "+1r +2 +3 +4 +5 +6 +7 +8 +9 -9w -8w -7w -6w -5w -4w -3w -2w -1r .");
+}
+
+static void all_above_the_call_landed_in_is_left_if_it_was_told_so(void **state)
+{
+    (void)state;
+    expect("+1 +2 +3 +4 L/2:0^ +5 -5 -2 -1", "+1r +2 +3 +4 -4w -3w +5 -5 -2 -1r .");
+    expect("+1 +2 +3 +4 L/2:0 +5 -5 -2 -1", "+1r +2 +3 +4 +5 -5 -4w -3w -2 -1r .");
+}
+
+/* f9 is no site: it goes on in it, below f2, which called it. */
+static void a_caller_stands_for_a_function_that_is_no_site(void **state)
+{
+    (void)state;
+    expect("+1 +2 +3 +4 L4:1/9:2^,2:0^,1:0^ +5 -5 -2 -1",
+           "+1r +2 +3 +4 -4w -3w +5 -5 -2 -1r .");
+}
+
+static void a_landing_that_names_nothing_known_changes_nothing(void **state)
+{
+    (void)state;
+    expect("+1 +2 L L8:1 L/9:9^ L7:1,6:2/5:3^,4:4^ -2 -1", "+1r +2 -2 -1r .");
+}
+
+static void a_landing_may_leave_outer_frames(void **state)
+{
+    (void)state;
+    expect_with(NULL, 1, "+1 +2 L2:1,1:2 +3 -3", "+1o +2r -2rw -1ow +3r -3r .");
+}
+
+static void a_landing_follows_calls_past_depth_max(void **state)
+{
+    struct mr_reconstruct_config config = {
+        .level = 1, .depth_max = 3, .learns_nothing = true};
+
+    (void)state;
+    expect_with(&config, 0, "+1 +2 +3 +4 +5 L5:1,4:2,3:3/2:4^ +3 -3 -2 -1",
+                "+1r +2 +3 B !4:1 !4:1 -3w +3 -3 -2 -1r .");
 }
 
 static void the_bottom_call_of_the_start_site_is_an_outer_frame(void **state)
@@ -530,6 +660,83 @@ static void a_batch_that_only_gets_longer_comes_out_in_several(void **state)
     free(expected);
 }
 
+static void a_call_that_is_open_where_its_site_is_pruned_gets_its_exit(void **state)
+{
+    (void)state;
+    expect("+1 +2 p2 -2 +3 P2 -3 -1 +1 +3 -3 -1",
+           "+1r +2 P -2 +3 -3 -1r +1r +3 -3 -1r .");
+}
+
+static void a_prune_between_call_trees_is_none_of_theirs(void **state)
+{
+    (void)state;
+    expect("+1 +2 -2 -1 p2 P2 +1 -1", "+1r +2 -2 -1r +1r -1r .");
+    expect("+1 -1 q2 +1 +2 -2 -1", "+1r -1r +1r +2 -2 -1r .");
+    expect("+1 q2 +2 -2 -1", "+1r P +2 -2 -1r .");
+}
+
+static void an_innermost_call_whose_exit_will_not_come_ends_where_that_is_sure(
+    void **state)
+{
+    (void)state;
+    expect("+1 +2 p2 P2 +3 -3 -1", "+1r +2 P -2i +3 -3 -1r .");
+    expect("+1 +2 +2 p2 P2 -1", "+1r +2 +2 P -2i -2i -1r .");
+    expect("+2 p2 P2 +1 -1", "+2r P -2ri +1r -1r .");
+}
+
+/* Nobody knows when f2 ended: what comes might be below it or not. */
+static void a_pruned_call_below_others_makes_the_nesting_unsure(void **state)
+{
+    (void)state;
+    expect("+1 +2 +3 p2 P2 -3 +4 -4 -1", "+1r +2 +3 P B -3i -2i -1ri #1 +4r B -4r #1 .");
+}
+
+static void an_outer_frame_stays_where_it_is_pruned(void **state)
+{
+    (void)state;
+    expect_with(NULL, 1, "+1 +2 -2 p1 P1 +2 -2 -1", "+1o +2r -2r +2r -2r -1o .");
+}
+
+static void random_prunes_leave_calls_well_nested(void **state)
+{
+    struct mr_test_random random = mr_test_random_new();
+
+    (void)state;
+    for (int round = 0; round < 200; round++) {
+        static const uint64_t kinds[] = {0, MR_PRUNE_SETTLED,
+                                         MR_PRUNE_SETTLED | MR_PRUNE_ON_AGAIN};
+        struct test_options options = {.stages = 2};
+        struct test_lane lane;
+        uint64_t depth = 0;
+
+        test_lane_init(&lane, &options);
+        for (uint64_t ns = 1; ns < 200; ns++) {
+            uint32_t function = 1 + (uint32_t)mr_test_random_below(&random, 4);
+            uint64_t what = mr_test_random_below(&random, 8);
+
+            if (what < 4)
+                test_lane_enter(&lane, 1, function, ns);
+            else if (what < 7)
+                test_lane_exit(&lane, 1, function, ns);
+            else
+                test_lane_prune(&lane, 1, function, ns,
+                                kinds[mr_test_random_below(&random, 3)]);
+        }
+        test_lane_send(&lane, 1, MR_CHUNK_LAST);
+        test_lane_end(&lane);
+        assert_false(mr_source_is_broken(lane.source));
+        for (const struct mr_batch *batch = lane.out->first; batch; batch = batch->next)
+            for (uint32_t i = 0; batch->kind == MR_BATCH_EVENTS && i < batch->event_count;
+                 i++) {
+                depth += batch->events[i].kind == MR_EVENT_OPEN;
+                assert_true(depth > 0 || batch->events[i].kind != MR_EVENT_CLOSE);
+                depth -= batch->events[i].kind == MR_EVENT_CLOSE;
+            }
+        assert_true(depth == 0);
+        test_lane_fini(&lane);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -550,6 +757,27 @@ int main(void)
         cmocka_unit_test(more_pops_than_calls_empty_the_stack),
         cmocka_unit_test(status_is_of_the_innermost_call_and_the_last_one_counts),
         cmocka_unit_test(an_unwind_closes_down_to_the_depth_that_remains),
+        cmocka_unit_test(a_call_that_is_open_where_its_site_is_pruned_gets_its_exit),
+        cmocka_unit_test(a_prune_between_call_trees_is_none_of_theirs),
+        cmocka_unit_test(
+            an_innermost_call_whose_exit_will_not_come_ends_where_that_is_sure),
+        cmocka_unit_test(a_pruned_call_below_others_makes_the_nesting_unsure),
+        cmocka_unit_test(an_outer_frame_stays_where_it_is_pruned),
+        cmocka_unit_test(random_prunes_leave_calls_well_nested),
+        cmocka_unit_test(
+            what_a_landing_has_left_is_unwound_and_calls_go_on_where_it_landed),
+        cmocka_unit_test(frames_of_functions_that_are_not_open_are_passed_over),
+        cmocka_unit_test(of_a_recursion_as_many_frames_are_left_as_were_told),
+        cmocka_unit_test(a_landing_of_more_than_one_record_goes_on),
+        cmocka_unit_test(a_frame_that_was_landed_in_is_left_by_the_next),
+        cmocka_unit_test(unless_its_own_exit_came_in_between),
+        cmocka_unit_test(landings_nest),
+        cmocka_unit_test(many_landings_are_not_all_remembered),
+        cmocka_unit_test(all_above_the_call_landed_in_is_left_if_it_was_told_so),
+        cmocka_unit_test(a_caller_stands_for_a_function_that_is_no_site),
+        cmocka_unit_test(a_landing_that_names_nothing_known_changes_nothing),
+        cmocka_unit_test(a_landing_may_leave_outer_frames),
+        cmocka_unit_test(a_landing_follows_calls_past_depth_max),
         cmocka_unit_test(the_bottom_call_of_the_start_site_is_an_outer_frame),
         cmocka_unit_test(an_outer_frame_that_a_loss_ends_uncovers_the_base),
         cmocka_unit_test(after_a_gap_trees_are_broken_until_an_outer_frame_exits),

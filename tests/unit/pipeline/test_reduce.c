@@ -11,7 +11,7 @@
 
 /*
  * Writes events of stream 1: "+1" enters f1, "-1" exits it, "s1" status failed, "l4,2,1" loses 4 events with 2 pops and 1 push,
- * "t9" goes on by 9 ns, "w" to the next second. Without a step the time stands.
+ * "p1" prunes f1, "t9" goes on by 9 ns, "w" to the next second. Without a step the time stands.
  */
 static void write_text(struct test_lane *lane, const char *text)
 {
@@ -28,6 +28,8 @@ static void write_text(struct test_lane *lane, const char *text)
             test_lane_status(lane, 1, ns, a);
         else if (sscanf(text, "l%u,%u,%u", &a, &b, &c) == 3)
             test_lane_loss(lane, 1, ns, a, MR_LOSS_RING_FULL, b, c);
+        else if (sscanf(text, "p%u", &a) == 1)
+            test_lane_prune(lane, 1, a, ns, 0);
         else if (sscanf(text, "t%u", &a) == 1)
             lane->streams[1].time = ns + a;
         else if (*text == 'w')
@@ -396,6 +398,73 @@ static void a_trace_of_too_many_children_is_in_the_paths_only(void **state)
     done(&result);
 }
 
+/* Of a budget of 4 nodes the first 2 are for any node, the others for those that were met before. */
+static void past_the_budget_of_new_shapes_traces_are_in_the_paths_only(void **state)
+{
+    struct mr_reduce_config reduce = MR_REDUCE_CONFIG_DEFAULT;
+    struct test_options options = {.reduce = &reduce};
+    struct result result;
+
+    (void)state;
+    reduce.new_nodes_at_once = 4;
+    reduce.new_nodes_s = 0;
+    run_with(&options, 0,
+             "+1 +2 -2 t1 -1 " /* f2, f1{f2} */
+             "+1 +3 -3 t1 -1 " /* f3 is met */
+             "+1 +2 -2 t1 -1 " /* known */
+             "+1 +3 -3 t1 -1 " /* f3; f1{f3} is met */
+             "+1 +3 -3 t1 -1 " /* f1{f3}; the budget is spent */
+             "+1 +4 -4 t1 -1 +1 +4 -4 t1 -1 +1 +4 -4 t1 -1 +1 +3 -3 t1 -1",
+             &result);
+    expect(&result, "shape f1 @0 f1{f2} = ", "2 0 4 0 1 3 time=2,1,1 hist=0;5;-1;2");
+    expect(&result, "shape f1 @0 f1{f3} = ", "2 0 4 0 5 9 time=2,1,1 hist=0;5;-1;2");
+    assert_int_equal(test_text_count(&result.text, "shape f1 @0 f1{f4} "), 0);
+    expect(&result, "entry f1 @0 = ", "4,8,4 0,0,0 5,10,5 0,0,0");
+    expect(&result, "counter reduce_traces_past_new_nodes = ", "5");
+    expect(&result, "ledger 1 = ", "36 36 0");
+    done(&result);
+}
+
+/* All is counted by path, and those of known shapes that are not looked at say so, too. */
+static void an_entry_point_past_the_budget_rests(void **state)
+{
+    struct mr_reduce_config reduce = MR_REDUCE_CONFIG_DEFAULT;
+    struct test_options options = {.reduce = &reduce};
+    struct test_lane lane;
+    struct result result = {.text = {0}};
+
+    (void)state;
+    reduce.new_nodes_at_once = 1; /* f2 alone */
+    reduce.new_nodes_s = 0;
+    reduce.is_one_by_one = true;
+    test_lane_init(&lane, &options);
+    write_text(&lane, "+2 -2");
+    for (uint32_t i = 0; i < 1000; i++)
+        write_text(&lane, "+1 +2 -2 -1");
+    test_lane_send(&lane, 1, 0);
+    test_lane_end(&lane);
+    test_model(&lane, &result.text);
+    expect(&result, "counter reduce_traces_past_new_nodes = ", "1000");
+    expect(&result, "ledger 1 = ", "4002 4002 0");
+    assert_int_equal(test_text_count(&result.text, "path f1 @0 = 1000 0 0"), 1);
+    done(&result);
+    test_lane_fini(&lane);
+}
+
+static void a_trace_in_which_a_site_is_pruned_is_in_the_paths_only(void **state)
+{
+    struct result result;
+
+    (void)state;
+    run("+1 +2 -2 -1 +1 +2 -2 p2 +3 -3 t1 -1 +1 +3 -3 -1", &result);
+    expect(&result, "shape f1 @0 f1{f2} = ", "1 0 2 0 0 0 time=0,0,0 hist=1");
+    expect(&result, "shape f1 @0 f1{f3} = ", "1 0 2 0 1 1 time=0,0,0 hist=1");
+    assert_int_equal(test_text_count(&result.text, "shape "), 2);
+    expect(&result, "entry f1 @0 = ", "2,4,0 0,0,0 1,3,1 0,0,0");
+    expect(&result, "counter reduce_traces_pruned = ", "1");
+    done(&result);
+}
+
 static void open_traces_are_told_and_held(void **state)
 {
     struct test_lane lane;
@@ -603,6 +672,9 @@ int main(void)
         cmocka_unit_test(the_window_is_the_second_in_which_a_call_ended),
         cmocka_unit_test(windows_may_be_wider),
         cmocka_unit_test(a_trace_of_too_many_children_is_in_the_paths_only),
+        cmocka_unit_test(past_the_budget_of_new_shapes_traces_are_in_the_paths_only),
+        cmocka_unit_test(an_entry_point_past_the_budget_rests),
+        cmocka_unit_test(a_trace_in_which_a_site_is_pruned_is_in_the_paths_only),
         cmocka_unit_test(open_traces_are_told_and_held),
         cmocka_unit_test(deltas_come_once_a_period_and_not_when_nothing_happens),
         cmocka_unit_test(full_tables_are_sent_and_forgotten_and_nothing_is_lost),

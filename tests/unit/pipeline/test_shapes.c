@@ -115,12 +115,85 @@ static void what_is_kept_survives_with_everything_below_it(void **state)
     mr_sites_free(sites);
 }
 
+static void past_the_budget_a_new_node_is_refused_until_it_is_met_again(void **state)
+{
+    struct mr_sites *sites = make_sites();
+    struct mr_node_budget budget;
+    struct mr_nodes nodes;
+
+    (void)state;
+    mr_node_budget_init(&budget, 0, 2);
+    assert_int_equal(mr_nodes_init(&nodes, sites, MR_EXACTNESS_FOLDED, 64, 64), MR_OK);
+    nodes.budget = &budget;
+    assert_int_equal(mr_nodes_intern(&nodes, 1, NULL, 0), 1);
+    assert_int_equal(mr_nodes_intern(&nodes, 2, NULL, 0), MR_NODE_NONE);
+    assert_true(nodes.is_refused);
+    assert_int_equal(mr_nodes_intern(&nodes, 1, NULL, 0), 1); /* known */
+    assert_int_equal(mr_nodes_intern(&nodes, 2, NULL, 0), 2);
+    assert_int_equal(mr_nodes_intern(&nodes, 3, NULL, 0), MR_NODE_NONE);
+    assert_int_equal(mr_nodes_intern(&nodes, 3, NULL, 0), MR_NODE_NONE);
+    assert_true(nodes.is_refused);
+    mr_nodes_fini(&nodes);
+    mr_node_budget_fini(&budget);
+    mr_sites_free(sites);
+}
+
+#define FLOOD_LEAVES 40u
+#define FLOOD_LISTS (FLOOD_LEAVES * FLOOD_LEAVES * FLOOD_LEAVES * FLOOD_LEAVES)
+#define FLOOD_BITS 0xfffu
+#define FLOOD_NODES 3000u
+#define FLOOD_RUN 100u /* of slots that are taken; chance makes some ten */
+
+/* List `number` of four leaves. */
+static void make_list(const uint64_t *leaves, uint32_t number, uint64_t list[4])
+{
+    for (uint32_t i = 0; i < 4; i++, number /= FLOOD_LEAVES)
+        list[i] = leaves[number % FLOOD_LEAVES];
+}
+
+static uint32_t longest_run(const struct mr_nodes *nodes)
+{
+    uint32_t run = 0, longest = 0;
+
+    for (uint32_t i = 0; i <= nodes->slot_mask; i++) {
+        run = nodes->slots[i] == MR_NODE_NONE ? 0 : run + 1;
+        longest = run > longest ? run : longest;
+    }
+    return longest;
+}
+
+/* Lists whose hashes end alike, as a sender would choose them that wants every search to be long. */
+static void shapes_whose_hashes_end_alike_do_not_meet(void **state)
+{
+    struct mr_sites *sites = make_sites();
+    struct mr_nodes nodes;
+    uint64_t leaves[FLOOD_LEAVES], list[4];
+
+    (void)state;
+    assert_int_equal(mr_nodes_init(&nodes, sites, MR_EXACTNESS_FOLDED, 4096, 16384),
+                     MR_OK);
+    for (uint32_t i = 0; i < FLOOD_LEAVES; i++)
+        leaves[i] = mr_nodes_intern(&nodes, 1 + i, NULL, 0);
+    for (uint32_t i = 0; i < 9 * FLOOD_LISTS && nodes.count < FLOOD_NODES; i++) {
+        make_list(leaves, i / 9, list);
+        if ((mr_node_hash(1 + i % 9, list, 4) & FLOOD_BITS) == 0)
+            assert_int_not_equal(mr_nodes_intern(&nodes, 1 + i % 9, list, 4),
+                                 MR_NODE_NONE);
+    }
+    assert_int_equal(nodes.count, FLOOD_NODES);
+    assert_true(longest_run(&nodes) < FLOOD_RUN);
+    mr_nodes_fini(&nodes);
+    mr_sites_free(sites);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(equal_structures_are_one_node_with_the_id_of_the_format),
         cmocka_unit_test(a_set_has_neither_order_nor_doubles),
         cmocka_unit_test(a_full_table_gives_none_and_still_finds),
+        cmocka_unit_test(past_the_budget_a_new_node_is_refused_until_it_is_met_again),
+        cmocka_unit_test(shapes_whose_hashes_end_alike_do_not_meet),
         cmocka_unit_test(what_is_kept_survives_with_everything_below_it),
     };
 

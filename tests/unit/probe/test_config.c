@@ -161,6 +161,36 @@ static void a_bad_endpoint_is_named(void **state)
     assert_non_null(strstr(error.text, "MILLRACE_ENDPOINT=http://x"));
 }
 
+static void discard_stands_alone(void **state)
+{
+    static const char *const refused[] = {
+        "MILLRACE_ENDPOINT=discard:", "MILLRACE_ENDPOINT=discard,tcp://127.0.0.1:4600",
+        "MILLRACE_ENDPOINT=tcp://127.0.0.1:4600,discard",
+        "MILLRACE_ENDPOINT=tcp://discard", "MILLRACE_ENDPOINT=DISCARD"};
+    char alone[] = "MILLRACE_ENDPOINT=discard", host[] = "MILLRACE_ENDPOINT=discard:4600";
+
+    (void)state;
+    mr_error_clear(&error);
+    assert_true(is_wanted(alone, NULL));
+    assert_int_equal(mr_config_parse((char *[]){alone, NULL}, EXE, &config, &error),
+                     MR_OK);
+    assert_true(config.is_discarding && mr_config_has_endpoint(&config));
+    assert_int_equal(config.endpoints.count, 0);
+    assert_int_equal(mr_config_parse((char *[]){host, NULL}, EXE, &config, &error),
+                     MR_OK);
+    assert_false(config.is_discarding);
+    assert_string_equal(config.endpoints.items[0].host, "discard");
+    for (size_t i = 0; i < MR_ARRAY_COUNT(refused); i++) {
+        char item[64], *env[] = {item, NULL};
+
+        strcpy(item, refused[i]);
+        mr_error_clear(&error);
+        assert_int_equal(mr_config_parse(env, EXE, &config, &error), MR_EUSAGE);
+        assert_non_null(strstr(error.text, refused[i]));
+        assert_non_null(strstr(error.text, "discard alone"));
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -172,6 +202,7 @@ int main(void)
         cmocka_unit_test(a_ring_is_rounded_up_to_a_power_of_two),
         cmocka_unit_test(bad_values_are_named),
         cmocka_unit_test(a_bad_endpoint_is_named),
+        cmocka_unit_test(discard_stands_alone),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

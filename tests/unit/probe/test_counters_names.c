@@ -159,19 +159,19 @@ static void items_tell_places_and_reasons(void **state)
     (void)strcpy(counters->items[1].absent, "no");
     counters->items[0].event.unit = counters->items[1].event.unit = "1";
     (void)strcpy(counters->budget, "too many");
-    assert_true(mr_counters_item(counters, 0, false, text, &item));
+    assert_true(mr_counters_item(counters, 0, 0, text, &item));
     assert_int_equal(item.counter.counter, 0);
     assert_string_equal(item.counter.absent, "");
-    assert_true(mr_counters_item(counters, 1, false, text, &item));
+    assert_true(mr_counters_item(counters, 1, 0, text, &item));
     assert_string_equal(item.counter.absent, "no");
-    assert_false(
-        mr_counters_item(counters, 0, true, text, &item)); /* all threads have it */
-    counters->refused = 24;                                /* EMFILE */
-    assert_true(mr_counters_item(counters, 0, true, text, &item));
+    assert_false(mr_counters_item(counters, 0, 1, text, &item)); /* all threads have it */
+    counters->refused[0] = 24;                                   /* EMFILE */
+    assert_true(mr_counters_item(counters, 0, 1, text, &item));
     assert_string_equal(item.counter.absent, "on some threads: Too many open files");
-    assert_false(mr_counters_item(counters, 1, true, text, &item));
-    counters->refused = MR_COUNTERS_BUDGET;
-    assert_true(mr_counters_item(counters, 0, true, text, &item));
+    assert_false(mr_counters_item(counters, 1, 1, text, &item));
+    assert_false(mr_counters_item(counters, 0, 2, text, &item));
+    counters->refused[1] = MR_COUNTERS_BUDGET;
+    assert_true(mr_counters_item(counters, 0, 2, text, &item));
     assert_string_equal(item.counter.absent, "on some threads: too many");
     free(counters);
 }

@@ -185,9 +185,17 @@ static void every_event_is_written_or_lost(void **state)
             if (mr_test_random_below(&random, 10) == 0)
                 mr_ring_event_slow(
                     &rig->thread,
-                    &(struct mr_event){mr_word_record(MR_RECORD_WIDE, 1, 0, 0),
-                                       made & MR_WORD_PAYLOAD_MASK, 2, NULL},
+                    &(struct mr_event){.bits = mr_word_record(MR_RECORD_WIDE, 1, 0, 0),
+                                       .payload = made & MR_WORD_PAYLOAD_MASK,
+                                       .words = 2},
                     ticks, MR_INDEX_NONE);
+            else if (mr_test_random_below(&random, 10) == 0)
+                mr_ring_event_record(
+                    &rig->thread,
+                    &(struct mr_event){.bits = mr_word_record(MR_RECORD_SEND, 4, 0, 0),
+                                       .rest = (const uint64_t[]){made, 1, 2, 3},
+                                       .words = 5},
+                    ticks);
             else if (mr_test_random_below(&random, 4) == 0)
                 mr_ring_event_counted(&rig->thread,
                                       mr_event_enter(SITE + (uint32_t)(made & 0xffffff)),
@@ -202,7 +210,8 @@ static void every_event_is_written_or_lost(void **state)
         while (rig_next(rig)) {
             if (rig->record.site >= SITE)
                 assert_true(rig->record.site == SITE + (uint32_t)(next++ & 0xffffff));
-            else if (rig->record.kind == MR_RECORD_WIDE)
+            else if (rig->record.kind == MR_RECORD_WIDE ||
+                     rig->record.kind == MR_RECORD_SEND)
                 assert_true(rig->record.payload[0] == next++);
             else if (rig->record.kind == MR_RECORD_COUNTER) {
                 assert_true(rig->record.payload[0] == next - 1); /* of the event before */
@@ -221,7 +230,8 @@ static void every_event_is_written_or_lost(void **state)
     mr_ring_detach(&rig->thread);
     while (rig_drain(rig, RIG_FRAME_SIZE))
         while (rig_next(rig))
-            if (rig->record.site >= SITE || rig->record.kind == MR_RECORD_WIDE)
+            if (rig->record.site >= SITE || rig->record.kind == MR_RECORD_WIDE ||
+                rig->record.kind == MR_RECORD_SEND)
                 next++;
             else if (rig->record.kind == MR_RECORD_LOSS)
                 next += rig->record.payload[0] & 0xffffffff;

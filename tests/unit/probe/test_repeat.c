@@ -155,10 +155,12 @@ static void what_is_gone_is_told_while_a_held_frame_may_need_it(void **state)
 
     (void)state;
     rig->writer->sender.next_sequence = 100;
-    mr_repeat_note_gone(rig->writer, &module); /* all frames before are acknowledged */
+    mr_repeat_note_gone(rig->writer, &module, 9);
+    mr_repeat_note_epoch(rig->writer, 9); /* all frames before are acknowledged */
     module.epoch = 8;
     rig->writer->sender.next_sequence = 101;
-    mr_repeat_note_gone(rig->writer, &module); /* frame 100 is not */
+    mr_repeat_note_gone(rig->writer, &module, 9);
+    mr_repeat_note_epoch(rig->writer, 9); /* frame 100 is not */
     repeat(rig, MR_SENDER_ANNOUNCE_SIZE);
     assert_int_equal(rig->items[MR_DICT_MODULE], 1);
     assert_int_equal(rig->module_epochs, 8);
@@ -220,9 +222,30 @@ static void counters_come_with_why_they_are_absent(void **state)
     repeat(rig, MR_SENDER_ANNOUNCE_SIZE);
     assert_int_equal(rig->items[MR_DICT_COUNTER], 2);
     rig->items[MR_DICT_COUNTER] = 0;
-    mr_store_relaxed(&counters->refused, 24); /* EMFILE, on some thread */
+    mr_store_relaxed(&counters->refused[0], 24); /* EMFILE, on some thread */
     repeat(rig, MR_SENDER_ANNOUNCE_SIZE);
     assert_int_equal(rig->items[MR_DICT_COUNTER], 3);
+    rig_free(rig);
+}
+
+static void what_is_gone_is_told_while_a_ring_may_need_it(void **state)
+{
+    struct rig *rig = rig_new();
+    struct mr_module module = {
+        .number = 3, .epoch = 7, .site_base = MR_SITE_FIRST_MODULE, .sites = 1};
+
+    (void)state;
+    rig->writer->sender.oldest_sequence = rig->writer->sender.next_sequence;
+    mr_repeat_note_gone(rig->writer, &module, 9);
+    mr_repeat_note_epoch(rig->writer, 8); /* some ring has words of epoch 8 */
+    assert_int_equal(rig->writer->gone_open, 1);
+    repeat(rig, 4096);
+    assert_int_equal(rig->module_epochs, 7);
+    rig->module_epochs = 0;
+    mr_repeat_note_epoch(rig->writer, 9);
+    assert_int_equal(rig->writer->gone_open, 0);
+    repeat(rig, 4096);
+    assert_int_equal(rig->module_epochs, 0);
     rig_free(rig);
 }
 
@@ -231,6 +254,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(all_is_told_in_one_page_or_in_many),
         cmocka_unit_test(what_is_gone_is_told_while_a_held_frame_may_need_it),
+        cmocka_unit_test(what_is_gone_is_told_while_a_ring_may_need_it),
         cmocka_unit_test(ended_streams_are_told_while_their_last_frame_is_held),
         cmocka_unit_test(losses_are_told_as_far_as_they_were_acknowledged),
         cmocka_unit_test(counters_come_with_why_they_are_absent),

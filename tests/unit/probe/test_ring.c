@@ -425,6 +425,113 @@ static void a_counted_event_has_its_bytes(void **state)
     rig_free(rig);
 }
 
+static void put_landing(struct rig *rig, const uint64_t *payload, uint32_t words,
+                        uint64_t ticks)
+{
+    struct mr_event event = {.bits = mr_word_record(MR_RECORD_LANDING, words, 0, 0),
+                             .rest = payload,
+                             .words = 1 + words};
+
+    mr_ring_event_record(&rig->thread, &event, ticks);
+}
+
+static void a_landing_is_no_event_and_has_its_bytes(void **state)
+{
+    static const uint64_t payload[] = {1, UINT64_C(0x0102030405060708), 9};
+    static const uint8_t golden[] = {
+        /* kind 18 with 3 words at the low half of the ticks, and the words */
+        0x34, 0x12, 0x00, 0x00, 0x12, 0x03, 0x00, 0x80, 0x01, 0x00, 0x00,
+        0x00, 0x00, 0x00, 0x00, 0x80, 0x08, 0x07, 0x06, 0x05, 0x04, 0x03,
+        0x02, 0x81, 0x09, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00, 0x80};
+    struct rig *rig = rig_new(WORDS, MR_POLICY_DROP);
+    uint64_t ticks = (((RIG_TICKS >> 32) + 1) << 32) + 0x1234;
+
+    (void)state;
+    put_landing(rig, payload, 3, ticks);
+    rig_drain(rig, RIG_FRAME_SIZE);
+    assert_int_equal(rig->frame.size, MR_CHUNK_HEADER_SIZE + 16 + sizeof(golden));
+    assert_memory_equal(rig->out + MR_CHUNK_HEADER_SIZE + 16, golden, sizeof(golden));
+    rig_expect_kind(rig, MR_RECORD_SYNC);
+    rig_expect_kind(rig, MR_RECORD_LANDING);
+    assert_true(rig->chunk.events == 0);
+    assert_false(rig_next(rig));
+    rig_free(rig);
+}
+
+/* One that finds no room is told as one event lost, so that nobody takes the tree for whole. */
+static void a_landing_is_whole_or_counted_as_lost(void **state)
+{
+    uint64_t payload[MR_LANDING_WORDS_MAX] = {0}, made = 0, seen = 0, lost = 0;
+    struct mr_test_random random = mr_test_random_new();
+    struct rig *rig = rig_new(WORDS, MR_POLICY_DROP);
+
+    (void)state;
+    for (int round = 0; round < 200; round++) {
+        for (uint64_t i = mr_test_random_below(&random, 100); i > 0; i--, made++) {
+            uint32_t words =
+                2 + (uint32_t)mr_test_random_below(&random, MR_LANDING_WORDS_MAX - 1);
+
+            payload[words - 1] = words;
+            put_landing(rig, payload, words, RIG_TICKS + made);
+            payload[words - 1] = 0;
+        }
+        rig_drain(rig, RIG_FRAME_SIZE);
+        while (rig_next(rig))
+            if (rig->record.kind == MR_RECORD_LANDING) {
+                assert_true(rig->record.payload[rig->record.words - 1] ==
+                            rig->record.words);
+                seen++;
+            } else if (rig->record.kind == MR_RECORD_LOSS) {
+                lost += rig->record.payload[0] & 0xffffffff;
+            }
+    }
+    /* What is lost is told with the next record that finds room. */
+    while (rig_drain(rig, RIG_FRAME_SIZE))
+        ;
+    put_landing(rig, payload, 2, RIG_TICKS + made);
+    rig_drain(rig, RIG_FRAME_SIZE);
+    while (rig_next(rig))
+        if (rig->record.kind == MR_RECORD_LOSS)
+            lost += rig->record.payload[0] & 0xffffffff;
+    assert_true(seen + lost == made);
+    assert_true(seen > 100 && lost > 100);
+    rig_free(rig);
+}
+
+static void a_record_of_many_words_has_its_bytes(void **state)
+{
+    static const uint64_t payload[] = {UINT64_C(0x0102030405060708), UINT64_MAX, 1, 2};
+    static const uint8_t golden[] = {
+        /* kind 4 with 4 words, at the low half of the ticks; payload of 63 bits each */
+        0x34, 0x12, 0x00, 0x00, 0x04, 0x04, 0x00, 0x80, 0x08, 0x07,
+        0x06, 0x05, 0x04, 0x03, 0x02, 0x81, 0xff, 0xff, 0xff, 0xff,
+        0xff, 0xff, 0xff, 0xff, 0x01, 0x00, 0x00, 0x00, 0x00, 0x00,
+        0x00, 0x80, 0x02, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00, 0x80};
+    struct rig *rig = rig_new(WORDS, MR_POLICY_DROP);
+    uint64_t ticks = (((RIG_TICKS >> 32) + 1) << 32) + 0x1234;
+    struct mr_event event = {
+        .bits = mr_word_record(MR_RECORD_SEND, 4, 0, 0), .rest = payload, .words = 5};
+
+    (void)state;
+    mr_ring_event_record(&rig->thread, &event, ticks);
+    rig_drain(rig, RIG_FRAME_SIZE);
+    assert_int_equal(rig->frame.size, MR_CHUNK_HEADER_SIZE + 16 + sizeof(golden));
+    assert_memory_equal(rig->out + MR_CHUNK_HEADER_SIZE + 16, golden, sizeof(golden));
+    rig_expect_kind(rig, MR_RECORD_SYNC);
+    rig_expect_kind(rig, MR_RECORD_SEND);
+    assert_int_equal(rig->record.words, 4);
+    assert_true(rig->record.payload[1] == MR_WORD_PAYLOAD_MASK);
+    assert_true(rig->chunk.events == 1);
+    /* Both ways into the ring: the second finds its numbers granted. */
+    mr_ring_event_record(&rig->thread, &event, ticks + 1);
+    rig_drain(rig, RIG_FRAME_SIZE);
+    rig_expect_kind(rig, MR_RECORD_SEND);
+    assert_true(rig->record.payload[0] == payload[0]);
+    assert_true(rig->record.payload[3] == 2);
+    assert_false(rig_next(rig));
+    rig_free(rig);
+}
+
 /* Whatever room is left: event and counters are both there, or the event is lost. */
 static void a_counted_event_is_whole_or_lost(void **state)
 {
@@ -500,6 +607,9 @@ int main(void)
         cmocka_unit_test(a_number_that_is_refused_goes_back),
         cmocka_unit_test(a_wide_event_carries_its_address),
         cmocka_unit_test(a_counted_event_has_its_bytes),
+        cmocka_unit_test(a_record_of_many_words_has_its_bytes),
+        cmocka_unit_test(a_landing_is_no_event_and_has_its_bytes),
+        cmocka_unit_test(a_landing_is_whole_or_counted_as_lost),
         cmocka_unit_test(a_counted_event_is_whole_or_lost),
         cmocka_unit_test(a_handler_inside_a_counted_event_takes_later_numbers),
     };

@@ -14,6 +14,11 @@ static struct mr_symbol items[] = {
 };
 static const struct mr_symbols symbols = {.items = items, .count = 4};
 static struct mr_site_rule rule;
+#if defined(__aarch64__)
+static const uint32_t loop[] = {0xd503201f, 0x17ffffff}; /* nop; b back to it */
+#else
+static const uint8_t loop[] = {0x90, 0xeb, 0xfd}; /* the same on x86-64 */
+#endif
 
 static void make(const char *only, const char *except, uint64_t min_size)
 {
@@ -61,8 +66,17 @@ static void a_small_function_is_left_out(void **state)
     (void)state;
     make("", "", 64);
     assert_false(mr_site_rule_is_all(&rule));
-    assert_false(matches(0x100, 63));
+    assert_false(matches((uintptr_t)loop, 0));
     assert_true(matches(0x100, 64));
+}
+
+static void what_loops_is_never_too_small(void **state)
+{
+    (void)state;
+    make("", "", 64);
+    assert_true(matches((uintptr_t)loop, sizeof(loop)));
+    make("alpha", "", 64);
+    assert_false(matches((uintptr_t)loop, sizeof(loop)));
 }
 
 static void globs_that_matched_nothing_are_told(void **state)
@@ -111,6 +125,7 @@ int main(void)
         cmocka_unit_test(nothing_chosen_is_everything),
         cmocka_unit_test(only_and_except_look_at_every_name),
         cmocka_unit_test(a_small_function_is_left_out),
+        cmocka_unit_test(what_loops_is_never_too_small),
         cmocka_unit_test(globs_that_matched_nothing_are_told),
         cmocka_unit_test(blanks_inside_a_glob_belong_to_it),
         cmocka_unit_test(bad_lists_are_refused),

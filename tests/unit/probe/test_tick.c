@@ -16,12 +16,15 @@ static void events(struct rig *rig, uint32_t count, uint64_t *ticks)
 
     for (uint32_t i = 0; i < count; i++)
         mr_ring_event_hybrid(&rig->thread, mr_event_enter(SITE));
-    rig_drain(rig, RIG_FRAME_SIZE);
-    while (rig_next(rig))
-        if (rig->record.site == SITE) {
-            assert_false(rig->record.is_inversion);
-            ticks[seen++] = rig->record.ticks;
-        }
+    for (int pass = 0; pass < 2;
+         pass++) { /* the newest words are left for a second one */
+        rig_drain(rig, RIG_FRAME_SIZE);
+        while (rig_next(rig))
+            if (rig->record.site == SITE) {
+                assert_false(rig->record.is_inversion);
+                ticks[seen++] = rig->record.ticks;
+            }
+    }
     assert_int_equal(seen, count);
 }
 
@@ -100,6 +103,27 @@ static void a_ticker_that_stands_still_is_noticed(void **state)
     rig_free(rig);
 }
 
+#define PERIOD 20000
+
+/* What comes once in a tick or less shares no read, whether the ticker goes on or not. */
+static void rare_events_share_no_read(void **state)
+{
+    struct rig *rig = rig_new(4096, MR_POLICY_DROP);
+    uint64_t ticks[2], start;
+
+    (void)state;
+    mr_store_relaxed(&mr_tick.stale_ticks, 2 * PERIOD);
+    for (uint64_t number = 20; number < 30; number++) {
+        publish(number);
+        for (start = mr_clock_ticks(); mr_clock_ticks() - start < 2 * PERIOD;)
+            mr_cpu_relax();
+        events(rig, 1, ticks);
+    }
+    events(rig, 1, ticks + 1); /* the number is that of the one before */
+    assert_true(ticks[1] > ticks[0]);
+    rig_free(rig);
+}
+
 static void a_new_ring_begins_with_a_read(void **state)
 {
     struct rig *rig = rig_new(4096, MR_POLICY_DROP);
@@ -114,6 +138,144 @@ static void a_new_ring_begins_with_a_read(void **state)
     events(rig, 1, ticks);
     assert_true(ticks[0] >= before);
     rig_free(rig);
+}
+
+/* A word is made of what was worked out at the read: that ends with the lap, and the ring. */
+static void events_share_reads_over_many_laps(void **state)
+{
+    struct rig *rig = rig_new(512, MR_POLICY_DROP);
+    uint64_t ticks[300], last = 0, shared = 0;
+
+    (void)state;
+    mr_store_relaxed(&mr_tick.stale_ticks, UINT64_MAX);
+    publish(11);
+    for (int round = 0; round < 100; round++) {
+        events(rig, 300, ticks);
+        for (int i = 0; i < 300; i++) {
+            assert_true(ticks[i] >= last);
+            shared += ticks[i] == last;
+            last = ticks[i];
+        }
+    }
+    assert_true(rig->thread.cursor > 50 * 512);
+    assert_true(shared > 100 * 200);
+    rig_free(rig);
+}
+
+/* Where it took a number, and a handler later ones, the number is used, else given back. */
+static void an_event_begins_again_unless_a_handler_came(void **state)
+{
+    struct rig *rig = rig_new(4096, MR_POLICY_DROP);
+    uint64_t ticks[2], index, before;
+
+    (void)state;
+    mr_store_relaxed(&mr_tick.stale_ticks, UINT64_MAX);
+    publish(12);
+    events(rig, 2, ticks);
+    index = mr_arch_reserve(&rig->thread.cursor);
+    mr_ring_event_again(&rig->thread, mr_event_enter(SITE), index);
+    assert_true(rig->thread.cursor == index + 1);
+    before = rig->thread.tick.ticks;
+    index = mr_arch_reserve(&rig->thread.cursor);
+    mr_ring_event_hybrid(&rig->thread, mr_event_enter(SITE + 1));
+    mr_ring_event_again(&rig->thread, mr_event_enter(SITE + 2), index);
+    assert_true(rig->thread.cursor == index + 2);
+    (void)rig_drain(rig, RIG_FRAME_SIZE);
+    assert_true(rig_next(rig) && rig->record.site == SITE);
+    rig_expect_event(rig, SITE + 2, false, before);
+    assert_true(rig_next(rig) && rig->record.site == SITE + 1);
+    assert_false(rig->record.is_inversion);
+    rig_free(rig);
+}
+
+/* A precise record stands between: what follows it is not told a time before it. */
+static void nothing_is_shared_across_a_record_or_a_loss(void **state)
+{
+    struct rig *rig = rig_new(4096, MR_POLICY_DROP);
+    struct mr_event event = {.bits = mr_event_enter(SITE), .words = 1};
+    uint64_t ticks[2], now;
+
+    (void)state;
+    mr_store_relaxed(&mr_tick.stale_ticks, UINT64_MAX);
+    publish(13);
+    events(rig, 2, ticks);
+    assert_true(mr_ring_shares(&rig->thread, 13));
+    now = mr_clock_ticks();
+    mr_ring_wide(&rig->thread, 0, 0x1234, now);
+    assert_false(mr_ring_shares(&rig->thread, 13));
+    events(rig, 1, ticks);
+    assert_true(ticks[0] >= now);
+    publish(14);
+    events(rig, 2, ticks);
+    assert_true(mr_ring_shares(&rig->thread, 14));
+    mr_ring_drop(&rig->thread, &event, MR_LOSS_RING_FULL);
+    assert_false(mr_ring_shares(&rig->thread, 14));
+    mr_ring_event_hybrid(&rig->thread, mr_event_enter(SITE));
+    (void)rig_drain(rig, RIG_FRAME_SIZE);
+    rig_expect_kind(rig, MR_RECORD_SYNC); /* the period was given up with the loss */
+    rig_expect_loss(rig, 1, MR_LOSS_RING_FULL, 0, 1);
+    assert_true(rig_next(rig) && rig->record.site == SITE);
+    publish(15);
+    mr_ring_event_hybrid(&rig->thread, mr_event_enter(SITE));
+    assert_true(mr_ring_shares(&rig->thread, 15));
+    mr_ring_detach(&rig->thread);
+    assert_false(mr_ring_shares(&rig->thread, 15));
+    rig_free(rig);
+}
+
+/* The counter moves on by PERIOD at least. */
+static void pass_a_period(void)
+{
+    uint64_t start = mr_clock_ticks();
+
+    while (mr_clock_ticks() - start < PERIOD)
+        mr_cpu_relax();
+}
+
+static void who_drains_ticks_where_nobody_else_does(void **state)
+{
+    struct mr_ticker *ticker = calloc(1, sizeof(*ticker));
+    uint64_t number, start = mr_clock_ticks();
+
+    (void)state;
+    assert_non_null(ticker);
+    mr_store_relaxed(&mr_tick.stale_ticks, 0); /* not known yet what a tick is */
+    publish(MR_TICK_NONE);
+    assert_true(mr_tick_beat(ticker) == 0);
+    mr_store_relaxed(&mr_tick.stale_ticks, 2 * PERIOD);
+    number = mr_tick_beat(ticker);
+    assert_true(number >= start && mr_load_relaxed(&mr_tick.number) == number);
+    assert_true(mr_load_relaxed(&ticker->ticks) == 0); /* from no tick there is no gap */
+    pass_a_period();
+    number = mr_tick_beat(ticker);
+    assert_true(mr_load_relaxed(&mr_tick.number) == number && number > start);
+    assert_true(mr_load_relaxed(&ticker->ticks) == 1);
+    assert_true(mr_load_relaxed(&ticker->gap_ticks_max) >= PERIOD);
+    mr_tick_publish(ticker,
+                    mr_clock_ticks() + UINT64_C(1000) * PERIOD); /* somebody else did */
+    number = mr_load_relaxed(&mr_tick.number);
+    assert_true(mr_tick_beat(ticker) == 0 && mr_load_relaxed(&mr_tick.number) == number);
+    free(ticker);
+}
+
+static void who_drained_and_rests_ticks_no_more(void **state)
+{
+    struct mr_ticker *ticker = calloc(1, sizeof(*ticker));
+
+    (void)state;
+    assert_non_null(ticker);
+    mr_store_relaxed(&mr_tick.stale_ticks, 2 * PERIOD);
+    publish(77);
+    mr_tick_rest(ticker, 0); /* it never ticked */
+    mr_tick_rest(ticker, 76);
+    assert_true(mr_load_relaxed(&mr_tick.number) == 77); /* another's number */
+    mr_store_relaxed(&ticker->given, mr_clock_ticks() + UINT64_C(1000000) * PERIOD);
+    mr_tick_rest(ticker, 77);
+    assert_true(mr_load_relaxed(&mr_tick.number) == 77); /* the ticker runs */
+    mr_store_relaxed(&ticker->given, 0);
+    mr_tick_rest(ticker, 77);
+    assert_true(mr_load_relaxed(&mr_tick.number) == MR_TICK_NONE);
+    free(ticker);
 }
 
 static void gaps_are_weighed_by_their_length(void **state)
@@ -145,7 +307,13 @@ int main(void)
         cmocka_unit_test(a_new_number_makes_the_next_event_read),
         cmocka_unit_test(without_a_ticker_every_event_reads),
         cmocka_unit_test(a_ticker_that_stands_still_is_noticed),
+        cmocka_unit_test(rare_events_share_no_read),
         cmocka_unit_test(a_new_ring_begins_with_a_read),
+        cmocka_unit_test(events_share_reads_over_many_laps),
+        cmocka_unit_test(an_event_begins_again_unless_a_handler_came),
+        cmocka_unit_test(nothing_is_shared_across_a_record_or_a_loss),
+        cmocka_unit_test(who_drains_ticks_where_nobody_else_does),
+        cmocka_unit_test(who_drained_and_rests_ticks_no_more),
         cmocka_unit_test(gaps_are_weighed_by_their_length),
     };
 

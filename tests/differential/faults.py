@@ -1,0 +1,114 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Faults that the differential test must find: each changes one place of one source file of the product, in a copy.
+
+    faults.py --list            name, file and test of each, for CMake
+    faults.py NAME ROOT OUT     writes the changed copy to OUT; fails unless its place stands in the file exactly once
+
+Who changes such a place mends the fault here: what it does must stay wrong.
+"""
+import pathlib
+import sys
+
+STEP = "pipeline/filters/reconstruct_step.c"
+FIND = "pipeline/filters/reconstruct_find.c"
+CALLS = "pipeline/filters/reduce_calls.c"
+TRACE = "pipeline/filters/reduce_trace.c"
+CHUNK = "pipeline/filters/decode_chunk.c"
+RUN = "pipeline/filters/decode_run.c"
+LINKS = "pipeline/filters/reduce_links.c"
+JOINER = "pipeline/joiner.c"
+JOINED = "pipeline/joiner_shape.c"
+CONDENSE = "pipeline/condense.c"
+LANDING = "pipeline/filters/reconstruct_landing.c"
+
+# name: (file, place, what stands there instead)
+FAULTS = {
+    # Nothing is changed: the way faults are planted breaks nothing by itself.
+    "none": (STEP, "", ""),
+    "exit-of-the-wrong-frame": (
+        FIND,
+        "    uint64_t hash;\n\n    if (at != MR_RECONSTRUCT_NOT_OPEN)\n        return at;",
+        "    uint64_t hash;\n\n    if (at != MR_RECONSTRUCT_NOT_OPEN)\n"
+        "        return at > 0 && is_of(stream->calls[at - 1], site) ? at - 1 : at;"),
+    "exit-passes-unknown-calls": (FIND, "return (uint32_t)call == site || (call & MR_CALL(0, MR_EVENT_UNKNOWN));",
+                                  "return (uint32_t)call == site;"),
+    "self-time-without-children": (CALLS, "        stream->frames[stream->depth - 2].child_ns += total;", "        (void)total;"),
+    "bin-boundary-inclusive": ("pipeline/bins.c", "(uint8_t)(mr_histogram_index5(low) + 1 - 63 * 32)",
+                               "(uint8_t)(mr_histogram_index5(low + 1) + 1 - 63 * 32)"),
+    "fold-count": (CALLS, "*last += UINT64_C(1) << 32;", "*last += UINT64_C(2) << 32;"),
+    "hash-ignores-order": (
+        "net/ids.c", "        mr_id_put(children[i].id, at);\n",
+        "        mr_id_put(children[mr_id_compare(children[0].id, children[count - 1].id) < 0 ? i : count - 1 - i].id, at);\n"),
+    "min-of-empty": ("net/delta_stats.c", "    if (into_empty) {\n        *into = *from;\n        return;\n    }\n", "    (void)into_empty;\n"),
+    "merge-forgets-maximum": ("net/delta_stats.c", "    into->min = min_of(into->min, from->min);\n    into->max = max_of(into->max, from->max);",
+                              "    into->min = min_of(into->min, from->min);"),
+    "loss-between-chunks": (CHUNK, "    return lose_blindly(decode, missing, MR_LOSS_FORMAT);", "    return lose_blindly(decode, 1, MR_LOSS_FORMAT);"),
+    "gap-without-status": (TRACE, "return trace->is_broken || (close->flags", "return (close->flags"),
+    "gap-leaves-calls-open": (STEP, "    return close_above(rebuild, stream, stream->outer_depth, ns, MR_EVENT_INCOMPLETE);", "    return MR_OK;"),
+    "window-of-the-start": (CALLS, "        mr_reduce_enter_window(reduce, event->ns);",
+                            "        mr_reduce_enter_window(reduce, stream->frames[stream->depth - 1].enter_ns);"),
+    "unwind-one-too-many": (STEP, "close_above(rebuild, stream, (uint32_t)depth, event->ns, MR_EVENT_UNWOUND)",
+                            "close_above(rebuild, stream, depth ? (uint32_t)depth - 1 : 0, event->ns, MR_EVENT_UNWOUND)"),
+    "landing-takes-an-exit-twice": (LANDING, "    if (at == stream->depth) /* landed in, and its own exit came */\n        return MR_OK;\n", ""),
+    "landing-closes-the-call-landed-in": (LANDING, "    for (uint32_t i = at + 1; i < end; i++)", "    for (uint32_t i = at; i < end; i++)"),
+    "landing-forgets-inner-ones": (LANDING, "stream->landings[stream->landing_count - 1].at >= at", "stream->landings[stream->landing_count - 1].at > at + 1"),
+    "time-runs-back": (RUN, "ticks += step < 0 ? 0 : (uint32_t)step;", "ticks += (uint64_t)(int64_t)step;"),
+    "depth-limit-forgets-an-exit": (
+        STEP, "    if (stream->overflow) {\n        stream->overflow--;\n", "    if (stream->overflow) {\n        stream->overflow = 0;\n"),
+    "forced-root-in-its-encloser": (
+        TRACE, "        stream->traces[stream->trace_count - 1].elsewhere += calls + trace.elsewhere;", "        (void)calls;"),
+    "base-is-sure-too-soon": (STEP, "    stream->unsynced_roots++;\n", "    stream->unsynced_roots += 2;\n"),
+    "full-table-forgets-a-shape": (TRACE, "            status = mr_reduce_forget(reduce);\n        else\n", "            return MR_OK;\n        else\n"),
+    "open-trace-told-twice": ("pipeline/filters/reduce_delta.c", "    entry->open = (struct mr_open_stats){0};\n", ""),
+    "compact-exit-pops-one": ("net/chunk.c", "    if (record->is_exit)\n        mr_compact_leave(&reader->stack, number);",
+                              "    if (record->is_exit)\n        (void)number;"),
+    "bulk-window": ("pipeline/filters/reduce_templates.c", "        !mr_reduce_in_window(reduce, events[2 * template->calls - 1].ns) ||\n", ""),
+    "bulk-zero-totals": ("pipeline/filters/reduce_templates.c", "                reduce->paths.nodes[calls[i].path].zeros++;", "                continue;"),
+    "bulk-bin-past-the-end": ("pipeline/filters/reduce_templates.c", "(total - call->low >= call->width)", "(total - call->low > call->width)"),
+    "attached-past-its-call": (STEP, "    if (stream->depth < stream->attach_depth && status == MR_OK)\n        status = end_attached(rebuild, stream, ns);\n", ""),
+    "attached-past-a-loss": (STEP, "        status = end_attached(rebuild, stream, ns); /* a detach may be among the lost */", "        status = MR_OK;"),
+    "answer-begins-the-call-tree": (LINKS, "draft->in.kind != MR_EDGE_NONE || draft->out_count > 0 || draft->is_ended", "draft->in.kind != MR_EDGE_NONE || draft->is_ended"),
+    "inner-detach-ends-the-outer-attach": (LINKS, "    if (links->nested > 0)\n        links->nested--;\n    else if", "    if"),
+    "next-edge-from-the-start": (LINKS, "{.ns = draft->end_ns, .kind = MR_EDGE_NEXT}", "{.ns = draft->start_ns, .kind = MR_EDGE_NEXT}"),
+    "edges-past-the-limit-are-forgotten": (LINKS, "        draft->is_cut = true;\n        return false;", "        return false;"),
+    "stub-without-the-time-of-its-receive": (LINKS, "draft->start_ns = draft->in.kind ? draft->in.ns : ns;", "draft->start_ns = ns;"),
+    "trace-ends-with-an-end-missing": (JOINER, "    if (group->missing == 0)\n        end_group", "    if (group->missing <= 1)\n        end_group"),
+    "group-forgets-what-is-missing": (JOINER, "    into->missing += from->missing;\n", ""),
+    "siblings-of-other-kinds-are-one": (JOINED, "head && head->kind == child->kind && mr_id_equal", "head && mr_id_equal"),
+    "edge-before-it-was-sent": (JOINED, ".ns = took < 0 ? 0 : (uint64_t)took", ".ns = (uint64_t)took"),
+    "trace-over-with-its-root": (JOINED, "        if ((int64_t)(end_ns - joined->end_ns) > 0)\n            joined->end_ns = end_ns;\n", "        (void)end_ns;\n"),
+    "circle-by-arrival": (JOINED, "        if (mr_id_compare(joiner->slots[up].part.id, joiner->slots[top].part.id) < 0)\n", "        if (up < top)\n"),
+    "place-of-a-run": (JOINED, "                free_place += child->size;\n", "                free_place++;\n"),
+    "longest-calls-the-later": (CONDENSE, "a_ns > b_ns : a_number < b_number", "a_ns > b_ns : a_number > b_number"),
+    "elided-with-what-is-kept": (CONDENSE, "    outer->elided_ns -= call->total_ns;\n", ""),
+    "exemplar-has-another-trace-in-it": (CONDENSE, "condense->apart || (condense->depth && event->flags & MR_EVENT_ROOT)", "condense->apart"),
+    "exemplar-by-the-last-start": ("net/exemplar.c", "        return a->start_ns < b->start_ns;", "        return a->start_ns > b->start_ns;"),
+    "two-traces-one-exemplar": ("pipeline/filters/reduce_exemplars.c", "trace->closed + trace->frame - outers", "trace->closed"),
+}
+
+# Those that another test than test_differential must find.
+TESTS = {
+    "ids-of-12-bits": "collisions",
+}
+FAULTS["ids-of-12-bits"] = (
+    "net/ids.c", "    *id = mr_hash128(mr_buffer_span(scratch));\n",
+    "    *id = mr_hash128(mr_buffer_span(scratch));\n    id->hi = 0;\n    id->lo &= 0xfff;\n")
+
+
+def plant(name, root, out):
+    file, place, instead = FAULTS[name]
+    text = (pathlib.Path(root) / file).read_text()
+    count = text.count(place) if place else 1
+    if count != 1:
+        sys.exit(f"tests/differential/faults.py: fault {name}: its place stands {count} times in {file}, not once; mend it there")
+    pathlib.Path(out).write_text(text.replace(place, instead) if place else text)
+
+
+if __name__ == "__main__":
+    if sys.argv[1:] == ["--list"]:
+        print(";".join(f"{name}={fault[0]}={TESTS.get(name, 'differential')}" for name, fault in FAULTS.items()), end="")
+    elif len(sys.argv) == 4:
+        plant(*sys.argv[1:])
+    else:
+        sys.exit(__doc__)

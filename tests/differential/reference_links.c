@@ -1,0 +1,357 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Which part of a trace sends, receives and hand-offs belong to (docs/FORMAT.md sections 6.2 and 8, docs/why, join): every
+ * part is a struct that is kept until all streams are over; reference_joined.c puts the traces together.
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "reference_private.h"
+
+#define TREES_OPEN 2u /* call trees of one stream: one, and one of a forced root in it */
+#define TREES_MAX 256u
+
+static struct ref_part *new_part(void)
+{
+    struct ref_part *part = calloc(1, sizeof(*part));
+
+    if (!part)
+        abort();
+    return part;
+}
+
+/* The open roots, outermost first; how many. */
+static uint32_t open_roots(struct ref_stream *stream, struct ref_call **roots)
+{
+    uint32_t count = 0;
+
+    for (struct ref_call *call = stream->open; call != &stream->forest;
+         call = call->parent)
+        if (call->is_root) {
+            if (count == TREES_OPEN)
+                abort();
+            roots[count++] = call;
+        }
+    if (count == TREES_OPEN) {
+        struct ref_call *inner = roots[0];
+
+        roots[0] = roots[1];
+        roots[1] = inner;
+    }
+    return count;
+}
+
+static struct ref_id site_id(const struct ref *ref, const struct ref_call *call)
+{
+    return ref->sites[call->is_unknown ? REF_SITE_UNKNOWN : call->site].id;
+}
+
+static struct ref_id outer_path(const struct ref *ref, const struct ref_stream *stream,
+                                const struct ref_call *call)
+{
+    if (call == &stream->forest)
+        return ref_id_scope(ref->options.app, ref->options.version);
+    return ref_id_path(outer_path(ref, stream, call->parent), site_id(ref, call), true);
+}
+
+static struct ref_id entry_path(const struct ref *ref, const struct ref_call *root)
+{
+    return ref_id_path(ref_id_scope(ref->options.app, ref->options.version),
+                       site_id(ref, root), false);
+}
+
+/* Where the stream stands. */
+static struct ref_id place_of(const struct ref *ref, struct ref_stream *stream)
+{
+    struct ref_call *roots[TREES_OPEN];
+    uint32_t count = open_roots(stream, roots);
+
+    if (count)
+        return entry_path(ref, roots[count - 1]);
+    if (stream->open == &stream->forest)
+        return (struct ref_id){{0}};
+    return outer_path(ref, stream, stream->open);
+}
+
+/* The part has its number, and goes up. */
+static void tell(struct ref *ref, struct ref_stream *stream, struct ref_part *part)
+{
+    part->stream = stream;
+    part->id = ref_id_part(ref->options.source, stream->number, stream->part_count++);
+    *ref->parts_end = part;
+    ref->parts_end = &part->next;
+}
+
+static void tell_stub(struct ref *ref, struct ref_stream *stream, struct ref_part *part)
+{
+    uint64_t ns = ref_ns(ref, stream->ticks), start = part->in.kind ? part->in.ns : ns;
+
+    part->is_stub = true;
+    part->path = place_of(ref, stream);
+    for (uint32_t i = 0; i < part->out_count; i++)
+        start = part->out[i].ns < start ? part->out[i].ns : start;
+    part->start = start;
+    part->end = ns > start ? ns : start;
+    tell(ref, stream, part);
+}
+
+static void tell_attachment(struct ref *ref, struct ref_stream *stream)
+{
+    struct ref_part *part = stream->attachment;
+
+    if (part->root)
+        tell(ref, stream, part);
+    else
+        tell_stub(ref, stream, part);
+}
+
+/* What an event of now belongs to; NULL: nothing. */
+static struct ref_part *current(struct ref_stream *stream)
+{
+    struct ref_call *roots[TREES_OPEN];
+    uint32_t count = open_roots(stream, roots);
+
+    if (stream->attachment && count <= stream->trees_outside + 1)
+        return stream->attachment;
+    if (count == 0)
+        return NULL;
+    if (!roots[count - 1]->part)
+        roots[count - 1]->part = new_part();
+    return roots[count - 1]->part;
+}
+
+static void take_trace(struct ref_part *part, const struct ref_id *trace)
+{
+    if (trace && !part->has_trace) {
+        part->trace = *trace;
+        part->has_trace = true;
+    }
+}
+
+static void go_out(struct ref *ref, struct ref_stream *stream, struct ref_edge edge,
+                   const struct ref_id *trace)
+{
+    struct ref_part *part = current(stream);
+    bool is_stub = !part;
+
+    if (is_stub)
+        part = new_part();
+    take_trace(part, trace);
+    if (part->out_count < REF_EDGES) {
+        part->out[part->out_count++] = edge;
+    } else {
+        part->is_cut = true;
+        stream->lost[REF_BUDGET]++;
+    }
+    if (is_stub)
+        tell_stub(ref, stream, part);
+}
+
+static void end_edge(struct ref *ref, struct ref_stream *stream, struct ref_edge edge,
+                     const struct ref_id *trace)
+{
+    struct ref_part *stub = new_part();
+
+    stub->in = edge;
+    take_trace(stub, trace);
+    tell_stub(ref, stream, stub);
+}
+
+static void come_in(struct ref *ref, struct ref_stream *stream, struct ref_edge edge,
+                    const struct ref_id *trace)
+{
+    struct ref_part *part = current(stream);
+
+    if (!part) { /* the next call tree's */
+        if (stream->waiting)
+            tell_stub(ref, stream, stream->waiting);
+        part = stream->waiting = new_part();
+    }
+    if (part->in.kind || part->out_count > 0 || part->root)
+        end_edge(ref, stream, edge, trace);
+    else
+        part->in = edge;
+    take_trace(part, trace);
+}
+
+static void attach(struct ref *ref, struct ref_stream *stream, struct ref_edge edge)
+{
+    struct ref_call *roots[TREES_OPEN];
+    uint32_t count = open_roots(stream, roots);
+
+    if (stream->attachment) {
+        stream->nested++;
+        end_edge(ref, stream, edge, NULL);
+    } else if (count == TREES_OPEN) {
+        stream->nested++;
+        come_in(ref, stream, edge, NULL);
+    } else {
+        stream->attachment = new_part();
+        stream->attachment->in = edge;
+        stream->nested = stream->attached_trees = 0;
+        stream->trees_outside = count;
+    }
+}
+
+static void end_attachment(struct ref *ref, struct ref_stream *stream)
+{
+    struct ref_call *roots[TREES_OPEN];
+    uint32_t count = open_roots(stream, roots);
+
+    if (!stream->attachment)
+        return;
+    if (count > stream->trees_outside)
+        roots[stream->trees_outside]->part = stream->attachment; /* goes on by itself */
+    else
+        tell_attachment(ref, stream);
+    stream->attachment = NULL;
+}
+
+/* Below which call those to come are roots. */
+static void note_attach(struct ref_stream *stream)
+{
+    bool has_forced = false,
+         is_base = stream->open == &stream->forest || stream->open->is_outer;
+
+    for (const struct ref_call *call = stream->open; call != &stream->forest;
+         call = call->parent)
+        has_forced |= call->is_forced;
+    if (stream->attaches++ == 0 && !is_base && !has_forced && stream->too_deep == 0)
+        stream->attach_call = stream->open;
+}
+
+static void note_detach(struct ref_stream *stream)
+{
+    if (stream->attaches > 0 && --stream->attaches == 0)
+        stream->attach_call = NULL;
+}
+
+void ref_lose_links(struct ref *ref, struct ref_stream *stream)
+{
+    if (stream->attaches == 0)
+        return;
+    stream->attaches = 0;
+    stream->attach_call = NULL;
+    end_attachment(ref, stream);
+}
+
+void ref_take_link(struct ref *ref, struct ref_stream *stream,
+                   const struct ref_link *link)
+{
+    struct ref_edge edge = {.ns = ref_ns(ref, stream->ticks)};
+
+    stream->last++;
+    if (link->kind == REF_SEND || link->kind == REF_RECEIVE) {
+        if (link->span == 0 || ref_id_is_zero(&link->trace))
+            return;
+        edge.kind = REF_EDGE_MESSAGE;
+        edge.key = ref_id_message(link->trace, link->span);
+        if (link->kind == REF_SEND)
+            go_out(ref, stream, edge, &link->trace);
+        else
+            come_in(ref, stream, edge, &link->trace);
+        return;
+    }
+    edge.kind = REF_EDGE_HAND_OFF;
+    edge.key = ref_id_hand_off(ref->options.source, link->span);
+    if (link->kind == REF_CAPTURE) {
+        go_out(ref, stream, edge, NULL);
+    } else if (link->kind == REF_ATTACH) {
+        note_attach(stream);
+        attach(ref, stream, edge);
+    } else {
+        note_detach(stream);
+        if (stream->nested > 0)
+            stream->nested--;
+        else
+            end_attachment(ref, stream);
+    }
+}
+
+/* Another call tree of the attachment: an edge leads to it from the one before. */
+static void follow_on(struct ref *ref, struct ref_stream *stream, uint64_t ns)
+{
+    struct ref_part *before = stream->attachment, *next = new_part();
+    struct ref_edge edge = {.kind = REF_EDGE_NEXT, .ns = before->end};
+
+    edge.key =
+        ref_id_next(ref_id_part(ref->options.source, stream->number, stream->part_count));
+    if (before->out_count < REF_EDGES)
+        before->out[before->out_count++] = edge;
+    else
+        before->is_cut = true;
+    tell(ref, stream, before);
+    next->in = edge;
+    next->in.ns = ns;
+    next->trace = before->trace;
+    next->has_trace = before->has_trace;
+    stream->attachment = next;
+}
+
+void ref_link_root(struct ref *ref, struct ref_stream *stream, struct ref_call *root)
+{
+    struct ref_call *roots[TREES_OPEN];
+    uint32_t at = open_roots(stream, roots) - 1;
+
+    if (stream->attachment && at == stream->trees_outside) {
+        if (stream->attachment->root)
+            follow_on(ref, stream, root->enter);
+        if (++stream->attached_trees > TREES_MAX) {
+            root->part = stream->attachment;
+            stream->attachment = NULL;
+        }
+    } else if (at == 0 && stream->waiting) {
+        root->part = stream->waiting;
+        stream->waiting = NULL;
+    }
+}
+
+void ref_link_root_over(struct ref *ref, struct ref_stream *stream, struct ref_call *root,
+                        uint32_t outside)
+{
+    struct ref_part *part = root->part;
+    bool is_attached = stream->attachment && outside == stream->trees_outside;
+
+    if (is_attached)
+        part = stream->attachment;
+    if (!part)
+        return;
+    part->root = root;
+    part->path = entry_path(ref, root);
+    part->start = root->enter;
+    part->end = root->leave;
+    if (!is_attached)
+        tell(ref, stream, part);
+}
+
+void ref_link_learned(struct ref *ref, struct ref_stream *stream, struct ref_call *root)
+{
+    if (root->part)
+        tell_stub(ref, stream, root->part);
+    root->part = NULL;
+    stream->trees_outside = 0;
+}
+
+void ref_end_links(struct ref *ref, struct ref_stream *stream)
+{
+    end_attachment(ref, stream);
+    if (stream->waiting)
+        tell_stub(ref, stream, stream->waiting);
+    stream->waiting = NULL;
+}
+
+/* The calls are about to be freed, and are over. */
+void ref_settle_parts(struct ref *ref, const struct ref_stream *stream)
+{
+    for (struct ref_part *part = ref->parts; part; part = part->next) {
+        if (part->stream != stream || !part->root)
+            continue;
+        part->has_shape = ref_shape_of(ref, part->root, &part->node, &part->status);
+        part->root = NULL;
+    }
+    for (struct ref_part *part = ref->parts; part; part = part->next)
+        if (part->stream == stream) {
+            part->status = part->is_cut ? REF_INCOMPLETE : part->status;
+            part->stream = NULL;
+        }
+}

@@ -1,0 +1,53 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Ten thousand threads that wait cost a worker at most 64 MiB, all of its memory together: what is open of each is kept and told,
+nothing is lost, and it is given back when they end. (idle.c is a probe without a program.)"""
+import json
+import os
+import subprocess
+import sys
+
+sys.path.insert(0, os.path.join(os.environ["MR_SOURCE"], "tests", "system", "lib"))
+import system  # pylint: disable=wrong-import-position
+from system import check
+
+STREAMS, DEPTH = 10_000, 12
+LIMIT_KIB = 64 * 1024
+
+
+def test():
+    with system.System() as chain:
+        master = chain.master()
+        stats = chain.folder / "worker.json"
+        worker = chain.worker(master.endpoint, "--stats-file", str(stats))
+        before = worker.rss_kib()
+        source = subprocess.Popen([system.BIN / "idle_streams", worker.endpoint, str(STREAMS), str(DEPTH)], text=True,
+                                  env=chain.environment(), stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+        try:
+            sent = int(source.stdout.readline())
+            system.wait_until(lambda: master.get("/api/v1/open")["total"] == 1, 60, "one entry point is open")
+            system.wait_until(lambda: master.get("/api/v1/open")["open"][0]["open"] == STREAMS, 60, "all traces are open")
+
+            def counted():
+                told = json.loads(stats.read_text())["counters"]
+                return told if told["reduced"] + told["held"] == sent else None
+
+            told = system.wait_until(counted, 30, "all events are accounted for")
+            check(told["held"] == STREAMS * DEPTH and told["lost"] == 0, told)
+            kib = worker.rss_kib()
+            print(f"RSS of the worker: {before:,} KiB at its start, {kib:,} KiB with {STREAMS:,} idle streams of depth {DEPTH}")
+            check(kib <= LIMIT_KIB, f"more than {LIMIT_KIB:,} KiB")
+            source.stdin.write("\n")
+            source.stdin.flush()
+            sent = int(source.stdout.readline())
+            check(source.wait(60) == 0, f"idle_streams ended with {source.returncode}")
+            system.wait_until(lambda: master.get("/api/v1/open")["total"] == 0, 60, "nothing is open")
+        finally:
+            source.kill()
+            source.wait()
+        chain.stop(worker)
+        counters = json.loads(stats.read_text())["counters"]
+        check(counters["reduced"] == sent and counters["held"] == 0 and counters["lost"] == 0, counters)
+
+
+if __name__ == "__main__":
+    system.main(test)

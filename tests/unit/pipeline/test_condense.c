@@ -1,0 +1,303 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Condensing, held against a naive model that has the whole tree and sorts it. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "pipeline/condense.h"
+#include "tests/unit/unit_test.h"
+
+#define EVENTS_MAX 4000u
+#define CALLS_MAX (EVENTS_MAX / 2)
+
+struct tree {
+    struct mr_event events[EVENTS_MAX];
+    uint32_t event_count;
+    /* By order of opening: what the naive model knows. */
+    struct naive {
+        uint64_t start_ns, total_ns;
+        uint32_t parent, site, depth;
+        bool is_kept;
+    } calls[CALLS_MAX];
+    uint32_t call_count;
+};
+
+static void put(struct tree *tree, uint16_t kind, uint32_t site, uint64_t ns,
+                uint16_t flags)
+{
+    tree->events[tree->event_count++] =
+        (struct mr_event){.ns = ns, .site = site, .kind = kind, .flags = flags};
+}
+
+/* A random tree whose times are small, so that many are equal. */
+static void grow_tree(struct tree *tree, struct mr_test_random *random)
+{
+    uint32_t stack[CALLS_MAX], depth = 0;
+    uint64_t ns = 1000 + mr_test_random_below(random, 50);
+    uint32_t most = 1 + (uint32_t)mr_test_random_below(random, CALLS_MAX - 1);
+
+    tree->event_count = tree->call_count = 0;
+    do {
+        bool opens = depth == 0 ||
+                     (tree->call_count < most && mr_test_random_below(random, 20) < 10);
+
+        if (opens) {
+            struct naive *call = &tree->calls[tree->call_count];
+
+            *call = (struct naive){.start_ns = ns,
+                                   .parent = depth ? stack[depth - 1] : 0,
+                                   .site = (uint32_t)mr_test_random_below(random, 9),
+                                   .depth = depth};
+            put(tree, MR_EVENT_OPEN, call->site, ns, depth ? 0 : MR_EVENT_ROOT);
+            stack[depth++] = tree->call_count++;
+        } else {
+            struct naive *call = &tree->calls[stack[--depth]];
+
+            call->total_ns = ns - call->start_ns;
+            put(tree, MR_EVENT_CLOSE, call->site, ns, depth ? 0 : MR_EVENT_ROOT);
+        }
+        ns += mr_test_random_below(random, 4);
+    } while (depth > 0);
+}
+
+/* Marks the `limit` longest, the earlier of equal ones first. */
+static void choose(struct tree *tree, uint32_t limit)
+{
+    for (uint32_t i = 0; i < tree->call_count; i++) {
+        uint32_t before = 0;
+
+        for (uint32_t j = 0; j < tree->call_count; j++)
+            before += tree->calls[j].total_ns > tree->calls[i].total_ns ||
+                      (tree->calls[j].total_ns == tree->calls[i].total_ns && j < i);
+        tree->calls[i].is_kept = before < limit;
+    }
+}
+
+static uint32_t expect(struct tree *tree, struct mr_exemplar_call *calls)
+{
+    uint32_t at[CALLS_MAX], count = 0;
+
+    for (uint32_t i = 0; i < tree->call_count; i++) {
+        const struct naive *call = &tree->calls[i];
+        uint32_t outer = call->parent;
+
+        if (call->is_kept) {
+            at[i] = count;
+            calls[count++] = (struct mr_exemplar_call){
+                .start_ns = call->start_ns - tree->calls[0].start_ns,
+                .total_ns = call->total_ns,
+                .site = call->site,
+                .depth = call->depth};
+            continue;
+        }
+        if (tree->calls[outer].is_kept)
+            calls[at[outer]].elided_ns += call->total_ns;
+        while (!tree->calls[outer].is_kept)
+            outer = tree->calls[outer].parent;
+        calls[at[outer]].elided_calls++;
+    }
+    return count;
+}
+
+static void feed_in_pieces(struct mr_condense *condense, const struct tree *tree,
+                           struct mr_test_random *random)
+{
+    uint32_t at = 0;
+
+    while (at < tree->event_count) {
+        uint32_t count = 1 + (uint32_t)mr_test_random_below(random, 300);
+
+        if (count > tree->event_count - at)
+            count = tree->event_count - at;
+        if (mr_test_random_below(random, 8) > 0)
+            mr_condense_later(condense, tree->events + at, count);
+        else
+            mr_condense_feed(condense, tree->events + at, count);
+        at += count;
+    }
+    mr_condense_feed(condense, tree->events, 0);
+}
+
+static void the_longest_calls_are_kept_however_the_tree_is_cut(void **state)
+{
+    struct mr_test_random random = mr_test_random_new();
+    struct tree *tree = calloc(1, sizeof(*tree));
+    struct mr_condense_budget budget = {.limit = 1 << 20};
+
+    (void)state;
+    assert_non_null(tree);
+    for (int round = 0; round < 60; round++) {
+        uint32_t limit = 1 + (uint32_t)mr_test_random_below(&random, 40);
+        struct mr_exemplar_call calls[40] = {{0}}, expected[40] = {{0}};
+        struct mr_condense condense;
+        uint32_t count;
+
+        grow_tree(tree, &random);
+        choose(tree, limit);
+        mr_condense_init(&condense, &budget, limit);
+        for (int again = 0; again < 2; again++) {
+            feed_in_pieces(&condense, tree, &random);
+            assert_false(condense.is_given_up);
+            assert_int_equal(condense.closed, tree->call_count);
+            count = mr_condense_finish(&condense, calls);
+            memset(expected, 0, sizeof(expected));
+            assert_int_equal(count, expect(tree, expected));
+            for (uint32_t i = 0; i < count; i++) {
+                assert_int_equal(calls[i].start_ns, expected[i].start_ns);
+                assert_int_equal(calls[i].total_ns, expected[i].total_ns);
+                assert_int_equal(calls[i].elided_calls, expected[i].elided_calls);
+                assert_int_equal(calls[i].elided_ns, expected[i].elided_ns);
+                assert_int_equal(calls[i].site, expected[i].site);
+                assert_int_equal(calls[i].depth, expected[i].depth);
+            }
+            mr_condense_reset(&condense);
+        }
+        mr_condense_fini(&condense);
+        assert_int_equal(budget.used, 0);
+    }
+    free(tree);
+}
+
+static void feed_one(struct mr_condense *condense, uint16_t kind, uint32_t site,
+                     uint64_t ns, uint16_t flags)
+{
+    const struct mr_event event = {.ns = ns, .site = site, .kind = kind, .flags = flags};
+
+    mr_condense_feed(condense, &event, 1);
+}
+
+static void a_forced_root_inside_is_passed_over(void **state)
+{
+    struct mr_condense_budget budget = {.limit = 1 << 20};
+    struct mr_condense condense;
+    struct mr_exemplar_call calls[8];
+
+    (void)state;
+    mr_condense_init(&condense, &budget, 8);
+    feed_one(&condense, MR_EVENT_OPEN, 1, 10, MR_EVENT_ROOT);
+    feed_one(&condense, MR_EVENT_OPEN, 2, 11, MR_EVENT_ROOT);
+    feed_one(&condense, MR_EVENT_OPEN, 3, 12, 0);
+    feed_one(&condense, MR_EVENT_CLOSE, 3, 13, 0);
+    feed_one(&condense, MR_EVENT_CLOSE, 2, 14, MR_EVENT_ROOT);
+    feed_one(&condense, MR_EVENT_VALUE, 0, 14, 0);
+    feed_one(&condense, MR_EVENT_OPEN, 4, 15, 0);
+    feed_one(&condense, MR_EVENT_CLOSE, 4, 16, MR_EVENT_FAILED);
+    feed_one(&condense, MR_EVENT_CLOSE, 1, 20, MR_EVENT_ROOT | MR_EVENT_UNWOUND);
+    assert_int_equal(mr_condense_finish(&condense, calls), 2);
+    assert_int_equal(condense.closed, 2);
+    assert_int_equal(calls[0].total_ns, 10);
+    assert_int_equal(calls[0].flags, MR_EXEMPLAR_CALL_UNWOUND);
+    assert_int_equal(calls[1].site, 4);
+    assert_int_equal(calls[1].start_ns, 5);
+    assert_int_equal(calls[1].flags, MR_EXEMPLAR_CALL_FAILED);
+    mr_condense_fini(&condense);
+}
+
+static void of_a_bottomless_tree_the_deep_calls_are_counted(void **state)
+{
+    enum { DEPTH = 3 * MR_CONDENSE_DEPTH_MAX };
+    struct mr_condense_budget budget = {.limit = 1 << 20};
+    struct mr_condense condense;
+    struct mr_exemplar_call calls[16];
+    uint32_t count;
+    uint64_t elided = 0;
+
+    (void)state;
+    mr_condense_init(&condense, &budget, 16);
+    for (uint32_t i = 0; i < DEPTH; i++)
+        feed_one(&condense, MR_EVENT_OPEN, i % 5, i, i ? 0 : MR_EVENT_ROOT);
+    for (uint32_t i = DEPTH; i-- > 0;)
+        feed_one(&condense, MR_EVENT_CLOSE, i % 5, 2 * DEPTH - i, 0);
+    count = mr_condense_finish(&condense, calls);
+    assert_int_equal(count, 16);
+    for (uint32_t i = 0; i < count; i++)
+        elided += calls[i].elided_calls;
+    assert_int_equal(elided, DEPTH - 16);
+    assert_int_equal(calls[15].elided_ns, calls[15].total_ns - 2);
+    mr_condense_fini(&condense);
+    assert_int_equal(budget.used, 0);
+}
+
+#define PIECE 64u
+
+/* A trace with `pieces` pieces of PIECE calls below its root, as of a trace that goes on and on. */
+static void feed_later(struct mr_condense *condense, uint32_t pieces)
+{
+    struct mr_event events[2 * PIECE];
+    uint64_t ns = 0;
+
+    for (uint32_t i = 0; i < pieces; i++) {
+        for (uint32_t j = 0; j < 2 * PIECE; j++)
+            events[j] = (struct mr_event){.ns = ns += j % 7,
+                                          .site = 2,
+                                          .kind = j % 2 ? MR_EVENT_CLOSE : MR_EVENT_OPEN};
+        if (i == 0) /* the root, and its first call has no exit */
+            events[0] = (struct mr_event){
+                .site = 1, .kind = MR_EVENT_OPEN, .flags = MR_EVENT_ROOT};
+        if (i == 0)
+            events[1].kind = MR_EVENT_OPEN;
+        mr_condense_later(condense, events, 2 * PIECE);
+    }
+    feed_one(condense, MR_EVENT_CLOSE, 2, ns, 0);
+    feed_one(condense, MR_EVENT_CLOSE, 1, ns, MR_EVENT_ROOT);
+}
+
+static void a_copy_of_events_takes_a_part_of_the_budget_and_no_more(void **state)
+{
+    struct mr_event open[100] = {{.flags = MR_EVENT_ROOT}};
+    struct mr_condense_budget budget = {.limit = (size_t)1 << 20};
+    struct mr_condense condense;
+    struct mr_exemplar_call calls[16];
+
+    (void)state;
+    for (uint32_t i = 0; i < MR_ARRAY_COUNT(open); i++)
+        open[i].kind = MR_EVENT_OPEN;
+    mr_condense_init(&condense, &budget, 16);
+    mr_condense_later(&condense, open, MR_ARRAY_COUNT(open));
+    assert_int_equal(condense.opened, 0); /* nobody has looked at it */
+    assert_true(budget.used > 0 && budget.used <= budget.limit / 4);
+    mr_condense_reset(&condense);
+    budget.limit = 4 * budget.used - 1;
+    mr_condense_fini(&condense);
+    mr_condense_init(&condense, &budget, 16);
+    mr_condense_later(&condense, open, MR_ARRAY_COUNT(open));
+    assert_int_equal(condense.opened, MR_ARRAY_COUNT(open)); /* no room for a copy */
+    mr_condense_reset(&condense);
+    mr_condense_later(&condense, open, 1);
+    assert_int_equal(condense.opened, 1); /* so small that a copy does not pay */
+    mr_condense_reset(&condense);
+    budget.limit = (size_t)1 << 24;
+    feed_later(&condense, MR_CONDENSE_LOG_MAX / PIECE);
+    assert_int_equal(condense.closed, MR_CONDENSE_LOG_MAX + 1);
+    assert_int_equal(mr_condense_finish(&condense, calls), 16);
+    assert_true(budget.used < MR_CONDENSE_LOG_MAX * sizeof(struct mr_event));
+    mr_condense_fini(&condense);
+    assert_int_equal(budget.used, 0);
+}
+
+static void past_the_budget_it_gives_up_and_says_so(void **state)
+{
+    struct mr_condense_budget budget = {.limit = 16 * sizeof(struct mr_condense_open)};
+    struct mr_condense condense;
+
+    (void)state;
+    mr_condense_init(&condense, &budget, 8);
+    feed_one(&condense, MR_EVENT_OPEN, 1, 10, MR_EVENT_ROOT);
+    assert_false(condense.is_given_up);
+    feed_one(&condense, MR_EVENT_CLOSE, 1, 10, MR_EVENT_ROOT);
+    assert_true(condense.is_given_up);
+    mr_condense_fini(&condense);
+    assert_int_equal(budget.used, 0);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(the_longest_calls_are_kept_however_the_tree_is_cut),
+        cmocka_unit_test(a_forced_root_inside_is_passed_over),
+        cmocka_unit_test(of_a_bottomless_tree_the_deep_calls_are_counted),
+        cmocka_unit_test(a_copy_of_events_takes_a_part_of_the_budget_and_no_more),
+        cmocka_unit_test(past_the_budget_it_gives_up_and_says_so),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

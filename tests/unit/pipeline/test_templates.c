@@ -1,0 +1,318 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Calls in bulk (filters/reduce_templates.h) against the same calls one by one: the same comes out, whatever the stream. */
+#include "../unit_test.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "pipeline/bins.h"
+#include "support_lane.h"
+#include "support_model.h"
+#include "support_text.h"
+
+#define STREAMS 3u
+#define FUNCTIONS 9u
+#define TREES 12u
+#define TREE_CALLS_MAX 80u
+#define OPEN_MAX 64u
+#define FORCED "f9"
+
+/* A tree as functions: more than 0 is entered, 0 ends the innermost call. */
+struct tree {
+    uint8_t steps[2 * TREE_CALLS_MAX];
+    uint32_t count;
+};
+
+/* How wild a stream is: per 1000 traces, or calls where that is said. */
+struct mood {
+    uint32_t changed;                                 /* trees with a call more or less */
+    uint32_t losses, strays, failures, gaps, unwinds; /* calls */
+    uint32_t zeros; /* steps that take no time, of 1000 */
+    uint32_t slow;  /* steps of up to 20 s, of 1,000,000 */
+    uint32_t cut;   /* traces that a chunk's end cuts, of 100 */
+    bool has_forced, learns;
+};
+
+struct plan {
+    struct mr_test_random random;
+    struct tree trees[TREES];
+    const struct mood *mood;
+    uint64_t ns[STREAMS + 1];
+};
+
+static uint32_t below(struct plan *plan, uint32_t limit)
+{
+    return (uint32_t)mr_test_random_below(&plan->random, limit);
+}
+
+static void make_tree(struct plan *plan, struct tree *tree)
+{
+    uint32_t calls = 1 + below(plan, TREE_CALLS_MAX), depth = 0;
+
+    tree->count = 0;
+    for (uint32_t i = 0; i < calls; i++) {
+        while (depth > 1 && (depth == OPEN_MAX || below(plan, 5) < 2)) {
+            tree->steps[tree->count++] = 0;
+            depth--;
+        }
+        tree->steps[tree->count++] = (uint8_t)(1 + below(plan, FUNCTIONS - 1));
+        depth++;
+    }
+    while (depth-- > 0)
+        tree->steps[tree->count++] = 0;
+}
+
+static uint64_t next_ns(struct plan *plan, uint32_t stream)
+{
+    const struct mood *mood = plan->mood;
+
+    if (below(plan, 1000000) < mood->slow)
+        plan->ns[stream] += mr_test_random_below(&plan->random, 20 * MR_SECOND_NS);
+    else if (below(plan, 1000) >= mood->zeros)
+        plan->ns[stream] += 1 + below(plan, below(plan, 50) ? 200 : 2000000);
+    return plan->ns[stream];
+}
+
+/* Something else than a call. */
+static void disturb(struct plan *plan, struct test_lane *lane, uint32_t stream)
+{
+    const struct mood *mood = plan->mood;
+    uint32_t dice = below(plan, 1000), at = mood->losses;
+
+    if (dice < at)
+        test_lane_loss(lane, stream, next_ns(plan, stream), 1 + below(plan, 9),
+                       MR_LOSS_RING_FULL, below(plan, 3), below(plan, 3));
+    else if (dice < (at += mood->strays))
+        test_lane_exit(lane, stream, 1 + below(plan, FUNCTIONS), next_ns(plan, stream));
+    else if (dice < (at += mood->failures))
+        test_lane_status(lane, stream, next_ns(plan, stream), true);
+    else if (dice < at + mood->unwinds)
+        test_lane_unwind(lane, stream, next_ns(plan, stream), below(plan, 3));
+}
+
+static void write_tree(struct plan *plan, struct test_lane *lane, uint32_t stream,
+                       const struct tree *tree)
+{
+    uint32_t open[OPEN_MAX + 2], depth = 0, changed = UINT32_MAX;
+
+    if (below(plan, 1000) < plan->mood->changed)
+        changed = below(plan, tree->count);
+    for (uint32_t i = 0; i < tree->count; i++) {
+        uint32_t function = tree->steps[i];
+
+        disturb(plan, lane, stream);
+        if (i == changed && depth &&
+            depth < OPEN_MAX) { /* a call that is not in the tree */
+            uint32_t more = plan->mood->has_forced ? FUNCTIONS : 1 + below(plan, 3);
+
+            test_lane_enter(lane, stream, more, next_ns(plan, stream));
+            test_lane_exit(lane, stream, more, next_ns(plan, stream));
+        }
+        if (function) {
+            open[depth++] = function;
+            test_lane_enter(lane, stream, function, next_ns(plan, stream));
+        } else {
+            test_lane_exit(lane, stream, open[--depth], next_ns(plan, stream));
+        }
+        if (below(plan, 100 * tree->count) < plan->mood->cut &&
+            lane->streams[stream].count)
+            test_lane_send(lane, stream, 0);
+    }
+}
+
+static void run_stream(struct plan *plan, struct test_lane *lane, uint32_t traces)
+{
+    uint32_t last = 0;
+
+    for (uint32_t i = 0; i < traces; i++) {
+        uint32_t stream = 1 + below(plan, STREAMS);
+
+        last = below(plan, 3) ? last : below(plan, TREES);
+        write_tree(plan, lane, stream, &plan->trees[last]);
+        if (lane->streams[stream].count && below(plan, 20) == 0)
+            test_lane_send(lane, stream, 0);
+        if (below(plan, 1000) < plan->mood->gaps && lane->streams[stream].count == 0)
+            test_lane_gap(lane, stream, 1 + below(plan, 5));
+        if (below(plan, 200) == 0)
+            test_lane_tick(lane, MR_HOUR_NS); /* a delta */
+    }
+    for (uint32_t stream = 1; stream <= STREAMS; stream++)
+        test_lane_send(lane, stream, 0);
+}
+
+static const char *name_of(void *context, const struct mr_site *site)
+{
+    static char name[16];
+
+    (void)context;
+    (void)snprintf(name, sizeof(name), "f%u", (unsigned)(site->offset / 16));
+    return name;
+}
+
+struct result {
+    struct test_text text; /* all that came out, merged */
+    uint64_t deltas, bulk; /* calls counted in bulk */
+};
+
+static void run(uint64_t seed, const struct mood *mood, struct mr_reduce_config reduce,
+                struct result *result)
+{
+    static const char *const roots[] = {FORCED};
+    struct plan *plan = calloc(1, sizeof(*plan));
+    struct mr_reconstruct_config reconstruct = {
+        .outer = {.root_globs = roots,
+                  .root_glob_count = mood->has_forced,
+                  .resolve = name_of},
+        .level = 1,
+        .depth_max = 40,
+        .learn_ns = MR_RECONSTRUCT_LEARN_NS_DEFAULT,
+        .learn_children = 8,
+        .learns_nothing = !mood->learns};
+    struct test_options options = {.reduce = &reduce, .reconstruct = &reconstruct};
+    struct mr_filter_stats stats[4];
+    struct test_lane lane;
+
+    assert_non_null(plan);
+    plan->random.state = seed;
+    plan->mood = mood;
+    for (uint32_t i = 0; i < TREES; i++)
+        make_tree(plan, &plan->trees[i]);
+    for (uint32_t stream = 1; stream <= STREAMS; stream++)
+        plan->ns[stream] = mr_test_random_below(&plan->random, MR_SECOND_NS);
+    test_lane_init(&lane, &options);
+    for (uint32_t stream = 1; stream <= STREAMS; stream++)
+        test_lane_announce(&lane, stream, 0);
+    run_stream(plan, &lane, 1500);
+    test_lane_end(&lane);
+    assert_false(mr_source_is_broken(lane.source));
+    assert_int_equal(mr_graph_stats(lane.graph, stats, 4), 4);
+    for (uint32_t i = 0; i < MR_FILTER_COUNTERS; i++)
+        if (stats[2].counter_names[i] &&
+            strcmp(stats[2].counter_names[i], "in_bulk") == 0)
+            result->bulk = stats[2].counters[i];
+    result->deltas = lane.out->deltas;
+    test_model(&lane, &result->text);
+    test_text_drop(&result->text, "open "); /* with an age by the clock of this machine */
+    test_lane_fini(&lane);
+    free(plan);
+}
+
+static void check(const struct mood *mood, struct mr_reduce_config reduce,
+                  bool expects_bulk)
+{
+    struct mr_test_random seeds = mr_test_random_new();
+
+    reduce.shape_calls_s = 0; /* how many traces are counted by path, the clock decides */
+    for (int i = 0; i < 4; i++) {
+        uint64_t seed = mr_test_random_below(&seeds, UINT32_MAX);
+        struct result in_bulk = {.bulk = 0}, one_by_one = {.bulk = 0};
+
+        reduce.is_one_by_one = false;
+        run(seed, mood, reduce, &in_bulk);
+        reduce.is_one_by_one = true;
+        run(seed, mood, reduce, &one_by_one);
+        assert_int_equal(one_by_one.bulk, 0);
+        if (expects_bulk)
+            assert_true(in_bulk.bulk > 1000);
+        assert_int_equal(in_bulk.deltas, one_by_one.deltas);
+        test_text_compare(&one_by_one.text, &in_bulk.text);
+        test_text_fini(&in_bulk.text);
+        test_text_fini(&one_by_one.text);
+    }
+}
+
+static void traces_that_return_give_the_same(void **state)
+{
+    static const struct mood mood = {.cut = 5};
+
+    (void)state;
+    check(&mood, MR_REDUCE_CONFIG_DEFAULT, true);
+}
+
+static void calls_of_no_time_and_of_many_seconds_give_the_same(void **state)
+{
+    static const struct mood mood = {.zeros = 300, .slow = 300, .cut = 5};
+
+    (void)state;
+    check(&mood, MR_REDUCE_CONFIG_DEFAULT, true);
+}
+
+static void traces_that_differ_give_the_same(void **state)
+{
+    static const struct mood mood = {.changed = 300, .cut = 20, .slow = 20};
+
+    (void)state;
+    check(&mood, MR_REDUCE_CONFIG_DEFAULT, true);
+}
+
+static void broken_and_failed_traces_give_the_same(void **state)
+{
+    static const struct mood mood = {.losses = 2,
+                                     .strays = 2,
+                                     .failures = 3,
+                                     .gaps = 10,
+                                     .unwinds = 1,
+                                     .changed = 50,
+                                     .cut = 5,
+                                     .slow = 20};
+
+    (void)state;
+    check(&mood, MR_REDUCE_CONFIG_DEFAULT, true);
+}
+
+static void forced_roots_and_learned_frames_give_the_same(void **state)
+{
+    static const struct mood forced = {.has_forced = true, .changed = 200, .cut = 5};
+    static const struct mood learned = {
+        .learns = true, .slow = 3000, .changed = 50, .cut = 5};
+
+    (void)state;
+    check(&forced, MR_REDUCE_CONFIG_DEFAULT, true);
+    check(&learned, MR_REDUCE_CONFIG_DEFAULT, false);
+}
+
+static void full_tables_give_the_same(void **state)
+{
+    static const struct mood mood = {.changed = 100, .cut = 5, .losses = 1};
+    struct mr_reduce_config paths = MR_REDUCE_CONFIG_DEFAULT,
+                            nodes = MR_REDUCE_CONFIG_DEFAULT,
+                            bins = MR_REDUCE_CONFIG_DEFAULT,
+                            traces = MR_REDUCE_CONFIG_DEFAULT;
+
+    (void)state;
+    paths.paths_max = 200;
+    check(&mood, paths, false);
+    nodes.nodes_max = 100;
+    check(&mood, nodes, false);
+    bins.bins_max = 8 * MR_BINS_COUNT;
+    check(&mood, bins, false);
+    traces.trace_children_max = 7;
+    check(&mood, traces, false);
+}
+
+static void exact_and_set_shapes_are_counted_one_by_one(void **state)
+{
+    static const struct mood mood = {.changed = 100, .cut = 5, .losses = 1};
+    struct mr_reduce_config reduce = MR_REDUCE_CONFIG_DEFAULT;
+
+    (void)state;
+    reduce.exactness = MR_EXACTNESS_EXACT;
+    check(&mood, reduce, false);
+    reduce.exactness = MR_EXACTNESS_SET;
+    check(&mood, reduce, false);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(traces_that_return_give_the_same),
+        cmocka_unit_test(calls_of_no_time_and_of_many_seconds_give_the_same),
+        cmocka_unit_test(traces_that_differ_give_the_same),
+        cmocka_unit_test(broken_and_failed_traces_give_the_same),
+        cmocka_unit_test(forced_roots_and_learned_frames_give_the_same),
+        cmocka_unit_test(full_tables_give_the_same),
+        cmocka_unit_test(exact_and_set_shapes_are_counted_one_by_one),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

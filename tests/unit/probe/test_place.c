@@ -1,0 +1,164 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Processors are those of this thread; what the system refuses or filters is not tried. */
+#include "tests/unit/unit_test.h"
+
+#include "base/clock.h"
+#include "probe/place.h"
+
+#include <sched.h>
+#include <sys/prctl.h>
+
+static cpu_set_t given;
+static struct mr_place place;
+static uint64_t now_ns;
+
+static cpu_set_t mask_now(void)
+{
+    cpu_set_t mask;
+
+    CPU_ZERO(&mask);
+    assert_int_equal(sched_getaffinity(0, sizeof(mask), &mask), 0);
+    return mask;
+}
+
+static void bind(const cpu_set_t *mask)
+{
+    assert_int_equal(sched_setaffinity(0, sizeof(*mask), mask), 0);
+}
+
+static int set_up(void **state)
+{
+    (void)state;
+    given = mask_now();
+    place = (struct mr_place){.cpu = -1};
+    now_ns = MR_SECOND_NS;
+    return 0;
+}
+
+static int tear_down(void **state)
+{
+    (void)state;
+    bind(&given);
+    return 0;
+}
+
+static void skip_unless_movable(void)
+{
+    if (CPU_COUNT(&given) < 2 || prctl(PR_GET_SECCOMP) > 0)
+        skip();
+}
+
+/* A pass that drained a thread, which ran on `cpu`, or beside us. */
+#define BESIDE INT32_MAX
+
+static int pass(int cpu)
+{
+    mr_place_begin(&place);
+    cpu = cpu == BESIDE ? place.cpu : cpu;
+    mr_place_meet(&place, cpu);
+    mr_place_settle(&place, now_ns);
+    return cpu;
+}
+
+static void who_is_beside_a_thread_leaves_its_processor(void **state)
+{
+    cpu_set_t left, now;
+    int cpu;
+
+    (void)state;
+    skip_unless_movable();
+    cpu = pass(BESIDE);
+    left = mask_now();
+    assert_int_equal(CPU_COUNT(&left), CPU_COUNT(&given) - 1);
+    assert_false(CPU_ISSET((unsigned)cpu, &left));
+    (void)pass(cpu); /* not beside it any more */
+    now = mask_now();
+    assert_true(CPU_EQUAL(&now, &left));
+    now_ns += 2 * MR_SECOND_NS;
+    (void)pass(cpu);
+    now = mask_now();
+    assert_true(CPU_EQUAL(&now, &given));
+}
+
+static void who_is_not_stays(void **state)
+{
+    cpu_set_t now;
+
+    (void)state;
+    (void)pass(-1);
+    (void)pass(MR_PLACE_CPUS - 1);
+    now = mask_now();
+    assert_true(CPU_EQUAL(&now, &given));
+}
+
+static void where_threads_are_everywhere_it_stays(void **state)
+{
+    cpu_set_t now;
+
+    (void)state;
+    mr_place_begin(&place);
+    for (int cpu = 0; cpu < MR_PLACE_CPUS + 1; cpu++)
+        mr_place_meet(&place, cpu);
+    mr_place_settle(&place, now_ns);
+    now = mask_now();
+    assert_true(CPU_EQUAL(&now, &given));
+}
+
+static void it_moves_once_in_a_while(void **state)
+{
+    cpu_set_t left, now;
+
+    (void)state;
+    skip_unless_movable();
+    (void)pass(BESIDE);
+    left = mask_now();
+    now_ns += MR_MILLISECOND_NS;
+    (void)pass(BESIDE);
+    now = mask_now();
+    assert_true(CPU_EQUAL(&now, &left));
+}
+
+static void who_else_binds_it_is_obeyed(void **state)
+{
+    cpu_set_t other, now;
+    int cpu;
+
+    (void)state;
+    skip_unless_movable();
+    cpu = pass(BESIDE);
+    CPU_ZERO(&other);
+    CPU_SET((unsigned)cpu, &other);
+    bind(&other);
+    now_ns += 2 * MR_SECOND_NS;
+    (void)pass(-1); /* would move back */
+    now = mask_now();
+    assert_true(CPU_EQUAL(&now, &other));
+    (void)pass(BESIDE); /* has nowhere to go */
+    now = mask_now();
+    assert_true(CPU_EQUAL(&now, &other));
+}
+
+static void short_slices_leave_the_priority_as_it_is(void **state)
+{
+    int policy = sched_getscheduler(0);
+
+    (void)state;
+    mr_place_shorten_slices();
+    assert_int_equal(sched_getscheduler(0), policy);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(who_is_beside_a_thread_leaves_its_processor,
+                                        set_up, tear_down),
+        cmocka_unit_test_setup_teardown(who_is_not_stays, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(where_threads_are_everywhere_it_stays, set_up,
+                                        tear_down),
+        cmocka_unit_test_setup_teardown(it_moves_once_in_a_while, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(who_else_binds_it_is_obeyed, set_up, tear_down),
+        cmocka_unit_test(short_slices_leave_the_priority_as_it_is),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
