@@ -17,7 +17,7 @@ fail() {
 # The C and C++ files of the project, one per line.
 source_files() {
     local folder
-    for folder in base net probe pipeline worker master cli bench docs tests; do
+    for folder in base net probe pipeline worker master scale cli bench docs tests; do
         [ -d "$folder" ] || continue
         find "$folder" -name '*.[ch]' -o -name '*.cc' -o -name '*.cpp'
     done | sort
