@@ -162,10 +162,14 @@ PLAIN static void under_signals(uint64_t count)
     printf("handled=%" PRIu64 "\n", handled);
 }
 
-/* Calls that a handler leaves by longjmp are not counted: how many there were is open. */
-PLAIN static void under_jumps(uint64_t count)
+/*
+ * Calls that a handler leaves by longjmp are not counted: how many there were is open. A
+ * signal that waits is taken in siglongjmp(), before the stack is left: `us` must be more
+ * than a handler takes, or handlers pile up for ever.
+ */
+PLAIN static void under_jumps(uint64_t count, long us)
 {
-    set_timer(1000, on_jump);
+    set_timer(us, on_jump);
     while ((uint64_t)jumps < count) {
         (void)sigsetjmp(back, 1);
         for (int i = 0; i < 100000 && (uint64_t)jumps < count; i++)
@@ -296,7 +300,7 @@ PLAIN static void run(const char *mode, uint64_t n, uint64_t m)
     else if (strcmp(mode, "signals") == 0)
         under_signals(n);
     else if (strcmp(mode, "jumps") == 0)
-        under_jumps(n);
+        under_jumps(n, (long)m);
     else if (strcmp(mode, "fork") == 0)
         fork_children(n, m);
     else if (strcmp(mode, "descriptors") == 0)
