@@ -25,16 +25,6 @@ void mr_delta_reader_fini(struct mr_delta_reader *r)
     r->call_capacity = 0;
 }
 
-static bool get_id(struct mr_span *in, struct mr_id *id)
-{
-    struct mr_span bytes;
-
-    if (!mr_span_take(in, 16, &bytes))
-        return false;
-    *id = mr_id_get(bytes.data);
-    return true;
-}
-
 /* The number of an item that came before: one of `count`. */
 static bool get_index(struct mr_span *in, uint32_t count, uint32_t *index)
 {
@@ -55,7 +45,7 @@ static bool get_head(struct mr_span *in, struct mr_delta_item *item)
 
 static bool get_named(struct mr_span *in, uint32_t *count, struct mr_delta_item *item)
 {
-    if (!get_id(in, &item->id))
+    if (!mr_id_take(in, &item->id))
         return false;
     item->index = (*count)++;
     return true;
@@ -81,7 +71,7 @@ static bool get_shape(struct mr_delta_reader *r, struct mr_span *in,
                       struct mr_delta_item *item)
 {
     if (!get_index(in, r->scopes, &item->scope) ||
-        !get_index(in, r->paths, &item->path) || !get_id(in, &item->id))
+        !get_index(in, r->paths, &item->path) || !mr_id_take(in, &item->id))
         return false;
     item->index = r->shapes++;
     return true;
@@ -239,7 +229,7 @@ static bool get_joined_stat(struct mr_delta_reader *r, struct mr_span *in,
            mr_varint_get(in, &stats->ok) && mr_varint_get(in, &stats->failed) &&
            mr_varint_get(in, &stats->incomplete) && mr_varint_get(in, &stats->first_ns) &&
            mr_varint_get(in, &stats->last_ns) && get_times(in, &stats->time) &&
-           get_id(in, &stats->slowest) &&
+           mr_id_take(in, &stats->slowest) &&
            mr_histogram_get(&stats->histogram, in) == MR_OK;
 }
 

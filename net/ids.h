@@ -72,4 +72,15 @@ static inline struct mr_id mr_id_get(const uint8_t in[16])
     return id;
 }
 
+/* 16 bytes off the front of `in`. False: there are fewer. */
+static inline bool mr_id_take(struct mr_span *in, struct mr_id *id)
+{
+    struct mr_span bytes;
+
+    if (!mr_span_take(in, 16, &bytes))
+        return false;
+    *id = mr_id_get(bytes.data);
+    return true;
+}
+
 #endif

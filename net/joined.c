@@ -60,16 +60,6 @@ struct mr_id mr_joined_id(const struct mr_joined_node *nodes, uint32_t count)
     return id;
 }
 
-static bool get_id(struct mr_span *in, struct mr_id *id)
-{
-    struct mr_span bytes;
-
-    if (!mr_span_take(in, ID_SIZE, &bytes))
-        return false;
-    *id = mr_id_get(bytes.data);
-    return true;
-}
-
 static bool get_node(struct mr_span *in, struct mr_joined_node *node, bool is_first)
 {
     uint32_t kind, flags;
@@ -80,7 +70,7 @@ static bool get_node(struct mr_span *in, struct mr_joined_node *node, bool is_fi
         return false;
     node->kind = (uint8_t)kind;
     node->flags = (uint8_t)flags;
-    return get_id(in, &node->path) && get_id(in, &node->node);
+    return mr_id_take(in, &node->path) && mr_id_take(in, &node->node);
 }
 
 bool mr_joined_get(struct mr_span *in, struct mr_id *id,
@@ -88,7 +78,7 @@ bool mr_joined_get(struct mr_span *in, struct mr_id *id,
 {
     struct mr_id found;
 
-    if (!get_id(in, id) || !mr_varint_get_u32(in, count) || *count == 0 ||
+    if (!mr_id_take(in, id) || !mr_varint_get_u32(in, count) || *count == 0 ||
         *count > MR_JOINED_NODES_MAX)
         return false;
     for (uint32_t i = 0; i < *count; i++)

@@ -53,22 +53,12 @@ uint8_t *mr_part_put(const struct mr_part *part, uint8_t *at)
     return at;
 }
 
-static bool get_id(struct mr_span *in, struct mr_id *id)
-{
-    struct mr_span bytes;
-
-    if (!mr_span_take(in, ID_SIZE, &bytes))
-        return false;
-    *id = mr_id_get(bytes.data);
-    return true;
-}
-
 /* What follows the kind. */
 static bool get_edge(struct mr_span *in, struct mr_part_edge *edge, uint64_t start_ns)
 {
     int64_t after_ns;
 
-    if (edge->kind >= MR_EDGE_KIND_COUNT || !get_id(in, &edge->key) ||
+    if (edge->kind >= MR_EDGE_KIND_COUNT || !mr_id_take(in, &edge->key) ||
         !mr_zigzag_get(in, &after_ns))
         return false;
     edge->ns = start_ns + (uint64_t)after_ns;
@@ -79,10 +69,10 @@ static bool get_head(struct mr_span *in, struct mr_part *part)
 {
     uint64_t took_ns;
 
-    if (!get_id(in, &part->id) || !mr_varint_get_u32(in, &part->status) ||
+    if (!mr_id_take(in, &part->id) || !mr_varint_get_u32(in, &part->status) ||
         part->status >= MR_PART_STATUSES || !mr_varint_get_u32(in, &part->flags) ||
-        !get_id(in, &part->trace) || !get_id(in, &part->path) ||
-        !get_id(in, &part->node) || !get_id(in, &part->source) ||
+        !mr_id_take(in, &part->trace) || !mr_id_take(in, &part->path) ||
+        !mr_id_take(in, &part->node) || !mr_id_take(in, &part->source) ||
         !mr_varint_get(in, &part->start_ns) || !mr_varint_get(in, &took_ns) ||
         took_ns > UINT64_MAX - part->start_ns || !mr_zigzag_get(in, &part->shift_ns))
         return false;
