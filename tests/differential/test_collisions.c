@@ -52,7 +52,7 @@ static void no_two_shapes_have_one_id(void **state)
 
     (void)state;
     run(&random, &batches, &expected);
-    assert_true(test_text_count(&expected, "shape ") > 1000);
+    assert_true(test_text_count(&expected, "shape ") > 500); /* 1,000 to 1,700 */
     assert_int_equal(product_merge_collisions(&batches), 0);
     product_lines(&batches, &actual);
     test_text_drop(&actual, "exemplar ");
