@@ -116,23 +116,32 @@ static uint32_t victim(const struct mr_scale_group *group)
     return best;
 }
 
-/* Whose time has come to be stopped; 0: nobody's. */
+static bool has_drained_too_long(const struct mr_scale_group *group,
+                                 const struct mr_scale_worker *worker, uint64_t now_ns)
+{
+    return worker->state == MR_SCALE_DRAINING &&
+           now_ns - worker->since_ns >= group->limits.drain_timeout_ns;
+}
+
+/* Whose time has come to be stopped, those that are empty first; 0: nobody's. */
 static uint32_t to_stop(const struct mr_scale_group *group, uint64_t now_ns,
                         bool *is_empty)
 {
-    uint32_t empty = first_in(group, MR_SCALE_EMPTY);
+    uint32_t late = 0;
 
-    *is_empty = empty != 0;
-    if (empty)
-        return empty;
     for (uint32_t i = 0; i < group->limits.max; i++) {
         const struct mr_scale_worker *worker = &group->workers[i];
 
-        if (worker->state == MR_SCALE_DRAINING &&
-            now_ns - worker->since_ns >= group->limits.drain_timeout_ns)
+        if (now_ns < worker->retry_ns)
+            continue;
+        *is_empty = worker->state == MR_SCALE_EMPTY;
+        if (*is_empty)
             return i + 1;
+        if (late == 0 && has_drained_too_long(group, worker, now_ns))
+            late = i + 1;
     }
-    return 0;
+    *is_empty = false;
+    return late;
 }
 
 static struct mr_scale_action start_one(const struct mr_scale_group *group,
@@ -221,6 +230,8 @@ void mr_scale_done(struct mr_scale_group *group, const struct mr_scale_action *a
     worker = worker_of(group, action->number);
     if (action->verb != MR_SCALE_STOP)
         group->quiet_until_ns = now_ns + group->limits.cool_down_ns;
+    if (!has_worked)
+        worker->retry_ns = now_ns + group->limits.cool_down_ns;
     if (!has_worked && action->verb != MR_SCALE_START)
         return; /* it is tried again */
     switch (action->verb) {

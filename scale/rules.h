@@ -6,7 +6,7 @@
  *        ^                  '--too late--> failed --as long again--> absent            (draining too long: stop as it is)
  *
  * In this order, the first that holds:
- *     empty, or draining for too long          stop it
+ *     empty, or draining for too long          stop it; one that failed, again after a cool-down
  *     fewer up and starting than `min`         start one
  *     mean of those up above `high`            start one, up to `max`        not within the cool-down,
  *     mean below `low`                         drain one, if the others'     nor while one starts or drains
@@ -39,6 +39,7 @@ enum mr_scale_state {
 struct mr_scale_worker {
     enum mr_scale_state state;
     uint64_t since_ns; /* in that state */
+    uint64_t retry_ns; /* a command failed: none is told it before */
     double utilisation;
     uint32_t senders, misses;
 };

@@ -156,6 +156,23 @@ static void who_does_not_drain_in_time_is_stopped_as_it_is(void **state)
     assert_non_null(strstr(action.reason, "--drain-timeout"));
 }
 
+static void a_stop_that_fails_holds_nothing_up(void **state)
+{
+    struct mr_scale_group group = group_of(1, 4);
+    struct mr_scale_action action;
+
+    MR_UNUSED(state);
+    say(&group, 1, MR_SCALE_UP, 0.9, S);
+    say(&group, 2, MR_SCALE_EMPTY, 0, S);
+    action = expect(&group, S, MR_SCALE_STOP, 2);
+    mr_scale_done(&group, &action, false, S);
+    action = expect(&group, S, MR_SCALE_START, 3);
+    mr_scale_done(&group, &action, true, S);
+    say(&group, 3, MR_SCALE_UP, 0.5, 61 * S);
+    (void)expect(&group, 60 * S, MR_SCALE_NOTHING, 0);
+    (void)expect(&group, 61 * S, MR_SCALE_STOP, 2);
+}
+
 static void a_start_that_fails_leaves_its_number_alone_for_a_while(void **state)
 {
     struct mr_scale_group group = group_of(1, 2);
@@ -243,6 +260,7 @@ int main(void)
         cmocka_unit_test(a_stateful_sets_victim_is_the_last),
         cmocka_unit_test(one_is_not_drained_if_the_rest_would_be_too_busy),
         cmocka_unit_test(who_does_not_drain_in_time_is_stopped_as_it_is),
+        cmocka_unit_test(a_stop_that_fails_holds_nothing_up),
         cmocka_unit_test(a_start_that_fails_leaves_its_number_alone_for_a_while),
         cmocka_unit_test(a_worker_is_gone_after_three_looks_and_replaced),
         cmocka_unit_test(a_day_is_followed_without_flapping),
