@@ -102,7 +102,8 @@ static void part(struct mr_lane *lane, struct mr_lane_sender *sender,
         return;
     mr_lane_lose(lane, sender, connection);
     sender->connection = NULL;
-    sender->next_sequence = connection->conn.next_sequence;
+    if (connection->conn.greeted) /* one that was refused knows of no frames */
+        sender->next_sequence = connection->conn.next_sequence;
     sender->away_ns = lane->now_ns;
 }
 

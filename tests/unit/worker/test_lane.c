@@ -1,0 +1,255 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* worker/lane.h: senders that come, are refused, and come again. The test is the sender, over a pair of sockets. */
+#include "worker/lane.h"
+
+#include "base/clock.h"
+#include "pipeline/mark.h"
+#include "pipeline/source.h"
+#include "tests/unit/unit_test.h"
+
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#define MAX_FRAME (1u << 20)
+#define SPOOL_BYTES (UINT64_C(4) << 20)
+
+/* A graph of one filter, which counts what ends. */
+struct counting {
+    _Atomic uint32_t ends;
+};
+
+static enum mr_status counting_open(struct mr_filter *filter, const void *config,
+                                    struct mr_error *error)
+{
+    MR_UNUSED(error);
+    memcpy(mr_filter_state(filter), config, sizeof(struct counting *));
+    return MR_OK;
+}
+
+static enum mr_status counting_process(struct mr_filter *filter, struct mr_batch *batch)
+{
+    struct counting **counting = mr_filter_state(filter);
+
+    if (batch->kind == MR_BATCH_END) {
+        mr_add_relaxed(&(*counting)->ends, 1);
+        mr_store_release(&batch->source->is_done, true);
+    }
+    mr_batch_free(batch);
+    return MR_OK;
+}
+
+static const struct mr_filter_kind counting_filter = {
+    .name = "counting",
+    .state_size = sizeof(struct counting *),
+    .open = counting_open,
+    .process = counting_process,
+};
+
+struct rig {
+    char folder[64];
+    struct counting counting, *counting_config;
+    struct mr_graph *graph;
+    struct mr_asks asks;
+    struct mr_spool *spool;
+    struct mr_worker_counters counters;
+    struct mr_lane lane;
+    int fd; /* the sender's end of its last connection; -1 */
+};
+
+static struct mr_spool *open_spool(const char *folder)
+{
+    const struct mr_spool_config config = {.folder = folder, .bytes_max = SPOOL_BYTES};
+    struct mr_error error = MR_ERROR_NONE;
+    struct mr_spool *spool;
+
+    if (mr_spool_open(&config, &spool, &error) != MR_OK)
+        fail_msg("%s", error.text);
+    return spool;
+}
+
+static void start(struct rig *rig)
+{
+    struct mr_error error = MR_ERROR_NONE;
+    const struct mr_graph_node node = {&counting_filter, &rig->counting_config,
+                                       MR_PLACE_FUSED};
+    struct mr_lane_config config = {.name = "lane",
+                                    .credit = MAX_FRAME,
+                                    .source_grace_ns = MR_MINUTE_NS,
+                                    .max_senders = 2,
+                                    .max_frame = MAX_FRAME,
+                                    .counters = &rig->counters,
+                                    .has_custody = true,
+                                    .asks = &rig->asks};
+
+    *rig = (struct rig){.fd = -1};
+    rig->counting_config = &rig->counting;
+    (void)snprintf(rig->folder, sizeof(rig->folder), "/tmp/millrace-lane-XXXXXX");
+    assert_non_null(mkdtemp(rig->folder));
+    rig->spool = open_spool(rig->folder);
+    mr_asks_init(&rig->asks, NULL, NULL);
+    assert_int_equal(mr_graph_new(&node, 1, "lane", &rig->graph, &error), MR_OK);
+    assert_int_equal(mr_graph_start(rig->graph), MR_OK);
+    config.graph = rig->graph;
+    config.self = mr_spool_self(rig->spool);
+    config.spool = rig->spool;
+    config.log = mr_spool_log_new(rig->spool);
+    assert_non_null(config.log);
+    assert_int_equal(mr_lane_start(&rig->lane, &config, &error), MR_OK);
+}
+
+static void stop(struct rig *rig)
+{
+    char command[96];
+
+    if (rig->fd >= 0)
+        (void)close(rig->fd);
+    mr_lane_stop(&rig->lane, 1);
+    mr_lane_join(&rig->lane);
+    mr_graph_free(rig->graph);
+    mr_asks_fini(&rig->asks);
+    mr_spool_close(rig->spool);
+    (void)snprintf(command, sizeof(command), "rm -r %s", rig->folder);
+    assert_int_equal(system(command), 0); /* NOLINT(cert-env33-c): of a name made here */
+}
+
+/* What the greeter does with a new connection. */
+static void give(struct rig *rig, int fd)
+{
+    struct mr_connection *connection =
+        mr_connection_new(fd, "sender", MAX_FRAME, mr_clock_monotonic_ns());
+    struct mr_frame frame;
+
+    assert_non_null(connection);
+    assert_int_equal(mr_conn_read(&connection->conn), MR_OK);
+    assert_int_equal(mr_conn_next(&connection->conn, &frame), MR_OK);
+    assert_int_equal(mr_hello_get(frame.payload, &connection->hello, NULL), MR_OK);
+    mr_lane_give(&rig->lane, connection);
+}
+
+/* A new connection; the one before is left. */
+static void connect_as(struct rig *rig, const struct mr_hello *hello)
+{
+    static uint8_t bytes[MR_WIRE_HEADER_SIZE + MR_WIRE_MAX_CONTROL];
+    size_t size = mr_hello_put(hello, bytes + MR_WIRE_HEADER_SIZE, MR_WIRE_MAX_CONTROL);
+    int pair[2];
+
+    assert_true(size > 0);
+    if (rig->fd >= 0)
+        (void)close(rig->fd);
+    assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM, 0, pair), 0);
+    rig->fd = pair[0];
+    mr_frame_put_header(MR_FRAME_HELLO, 0, 0,
+                        mr_span_of(bytes + MR_WIRE_HEADER_SIZE, size), bytes);
+    size += MR_WIRE_HEADER_SIZE;
+    assert_int_equal(send(rig->fd, bytes, size, 0), (ssize_t)size);
+    give(rig, pair[1]);
+}
+
+/* The type of the answer, which is WELCOME or ERROR. */
+static enum mr_frame_type answer(struct rig *rig)
+{
+    uint8_t bytes[4096];
+    size_t size = 0, need = 1;
+    struct mr_frame frame;
+    struct mr_span rest;
+    enum mr_status status = MR_AGAIN;
+
+    while (status == MR_AGAIN) {
+        ssize_t got = recv(rig->fd, bytes + size, sizeof(bytes) - size, 0);
+
+        assert_true(got > 0);
+        size += (size_t)got;
+        rest = mr_span_of(bytes, size);
+        status = mr_frame_take(&rest, MAX_FRAME, &frame, &need, NULL);
+    }
+    assert_int_equal(status, MR_OK);
+    return (enum mr_frame_type)frame.type;
+}
+
+/* As the sender shows it after `attempt` connections, with nothing in doubt. */
+static struct mr_hello hello_of(struct rig *rig, uint64_t attempt)
+{
+    return (struct mr_hello){.sender = {9, 9},
+                             .oldest = 1,
+                             .token = "",
+                             .source = {.host = "host",
+                                        .app = "app",
+                                        .version = "1",
+                                        .exe = "exe",
+                                        .clock_warning = "",
+                                        .clock = {.kind = MR_CLOCK_MONOTONIC, .mult = 1}},
+                             .custody = {.custodian = attempt > 1
+                                                          ? mr_spool_self(rig->spool)
+                                                          : (struct mr_id){0, 0},
+                                         .epoch = attempt > 1,
+                                         .attempt = attempt,
+                                         .was_shown = attempt > 2,
+                                         .is_told = true}};
+}
+
+/* Until not one page is left; of another sender, at which its own are released. */
+static void fill(struct rig *rig)
+{
+    static const uint8_t page[3000];
+    struct mr_spool_sender *other = mr_spool_sender(rig->spool, (struct mr_id){8, 8});
+    struct mr_error error = MR_ERROR_NONE;
+    uint64_t sequence = 1;
+    enum mr_status status = MR_OK;
+
+    assert_non_null(other);
+    for (; status == MR_OK && sequence < SPOOL_BYTES / sizeof(page); sequence++)
+        status = mr_spool_put_dict(rig->spool, other, 1, sequence,
+                                   mr_span_of(page, sizeof(page)), &error);
+    assert_int_equal(status, MR_ELIMIT);
+}
+
+static void make_room(struct rig *rig)
+{
+    const struct mr_mark mark = {.kind = MR_MARK_SOURCE_END, .id = {8, 8}, .serial = 1};
+    struct mr_error error = MR_ERROR_NONE;
+    struct mr_buffer marks;
+
+    mr_buffer_init(&marks, SIZE_MAX);
+    assert_int_equal(mr_mark_put(&marks, &mark), MR_OK);
+    assert_int_equal(mr_spool_commit(rig->spool, 1, NULL, mr_buffer_span(&marks), &error),
+                     MR_OK);
+    mr_buffer_fini(&marks);
+}
+
+static void one_that_was_refused_for_room_goes_on_with_its_source(void **state)
+{
+    struct rig *rig = malloc(sizeof(*rig));
+    struct mr_hello hello;
+    char long_name[MR_TEXT_MAX];
+
+    MR_UNUSED(state);
+    assert_non_null(rig);
+    memset(long_name, 'x', sizeof(long_name) - 1);
+    long_name[sizeof(long_name) - 1] = '\0';
+    start(rig);
+    hello = hello_of(rig, 1);
+    connect_as(rig, &hello);
+    assert_int_equal(answer(rig), MR_FRAME_WELCOME);
+    fill(rig);
+    hello = hello_of(rig, 2);
+    hello.source.exe = hello.source.host = long_name; /* so that it needs more pages */
+    connect_as(rig, &hello);
+    assert_int_equal(answer(rig), MR_FRAME_ERROR);
+    make_room(rig);
+    hello = hello_of(rig, 3);
+    connect_as(rig, &hello);
+    assert_int_equal(answer(rig), MR_FRAME_WELCOME);
+    assert_int_equal(mr_load_relaxed(&rig->counting.ends), 0); /* of before the WELCOME */
+    stop(rig);
+    free(rig);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(one_that_was_refused_for_room_goes_on_with_its_source),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
