@@ -3,12 +3,11 @@
 #include "base/metrics.h"
 #include "base/atomics.h"
 #include "base/clock.h"
+#include "base/process.h"
 #include "master/api_private.h"
 #include "pipeline/graph_metrics.h"
 
 #include <inttypes.h>
-#include <sched.h>
-#include <time.h>
 
 #ifndef MR_VERSION
 #define MR_VERSION "unknown"
@@ -170,16 +169,10 @@ static void put_filters(struct mr_buffer *out, const struct mr_graph *graph)
 
 static void put_process(struct mr_buffer *out)
 {
-    struct timespec time = {0, 0};
-    cpu_set_t set;
-    bool is_known = sched_getaffinity(0, sizeof(set), &set) == 0;
-
-    (void)clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &time);
     mr_metrics_put_seconds(out, "process_cpu_seconds_total", "counter",
-                           "CPU time of this process.",
-                           (uint64_t)time.tv_sec * MR_SECOND_NS + (uint64_t)time.tv_nsec);
+                           "CPU time of this process.", mr_process_cpu_ns());
     mr_metrics_put(out, "processors", "gauge", "Processors that it may use.",
-                   is_known ? (uint64_t)CPU_COUNT(&set) : 1);
+                   mr_process_processors());
 }
 
 json_t *mr_api_metrics(struct mr_api_request *request)

@@ -3,25 +3,7 @@
 
 #include "base/assert.h"
 #include "base/clock.h"
-
-#include <sched.h>
-#include <time.h>
-
-uint64_t mr_worker_cpu_ns(void)
-{
-    struct timespec time = {0, 0};
-
-    (void)clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &time);
-    return (uint64_t)time.tv_sec * MR_SECOND_NS + (uint64_t)time.tv_nsec;
-}
-
-uint32_t mr_worker_processors(void)
-{
-    cpu_set_t set;
-    int count = sched_getaffinity(0, sizeof(set), &set) == 0 ? CPU_COUNT(&set) : 1;
-
-    return count > 0 ? (uint32_t)count : 1;
-}
+#include "base/process.h"
 
 /* Of what was gained since the last sample, the busiest thread's; a thread begins at a filter with a pipe. */
 static uint64_t gain(uint64_t before[MR_GRAPH_NODES_MAX], const struct mr_graph *graph)
@@ -58,7 +40,7 @@ static double smooth(double before, double now, bool is_first)
 bool mr_worker_load_sample(struct mr_worker_load *load, struct mr_graph *const *graphs,
                            uint32_t graph_count, uint64_t now_ns)
 {
-    uint64_t since_ns = now_ns - load->sampled_ns, cpu_ns = mr_worker_cpu_ns();
+    uint64_t since_ns = now_ns - load->sampled_ns, cpu_ns = mr_process_cpu_ns();
     bool is_first = load->sampled_ns == 0;
     double lanes = 0, trunk = 0;
 
@@ -75,9 +57,9 @@ bool mr_worker_load_sample(struct mr_worker_load *load, struct mr_graph *const *
     }
     load->utilisation =
         smooth(load->utilisation, lanes > trunk ? lanes : trunk, is_first);
-    load->process =
-        smooth(load->process,
-               share(cpu_ns - load->cpu_ns, since_ns * mr_worker_processors()), is_first);
+    load->process = smooth(
+        load->process, share(cpu_ns - load->cpu_ns, since_ns * mr_process_processors()),
+        is_first);
     load->cpu_ns = cpu_ns;
     load->sampled_ns = now_ns;
     return true;

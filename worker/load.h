@@ -29,8 +29,5 @@ struct mr_worker_load {
 /* `graphs`: the lanes', then the trunk. Does something once a second; true when it did. */
 bool mr_worker_load_sample(struct mr_worker_load *load, struct mr_graph *const *graphs,
                            uint32_t graph_count, uint64_t now_ns);
-/* CPU time of this process, and how many processors it may use. */
-uint64_t mr_worker_cpu_ns(void);
-uint32_t mr_worker_processors(void);
 
 #endif
