@@ -9,9 +9,9 @@
 #include <string.h>
 #include <unistd.h>
 
-/* Of the end of a program; a deadline may change after each. */
 /* Names of hosts are looked up again while a connection stands, too: for the day it falls. */
 #define RENEW_NS (30 * MR_SECOND_NS)
+/* Of the end of a program; a deadline may change after each. */
 #define ANSWER_POLL_NS (10 * MR_MILLISECOND_NS)
 
 static size_t put_hello(const struct mr_writer *writer,
