@@ -16,30 +16,63 @@
 
 #if defined(__x86_64__)
 
-/* Reserves an index with one instruction: a signal handler gets this one or another. */
-    .text
+/* A register onto the stack, where unwinders find it, and back. */
+    .macro save register
+    pushq \register
+    .cfi_adjust_cfa_offset 8
+    .cfi_rel_offset \register, 0
+    .endm
+
+    .macro restore register
+    popq \register
+    .cfi_adjust_cfa_offset -8
+    .cfi_restore \register
+    .endm
+
+    .macro save_four
+    save %rax
+    save %rcx
+    save %rdx
+    save %rsi
+    .endm
+
+    .macro restore_four
+    restore %rsi
+    restore %rdx
+    restore %rcx
+    restore %rax
+    .endm
+
+/* To `off` while nothing is recorded. */
+    .macro begin_stub name, off
     .p2align 6
-    .globl mr_site_stub
-    .hidden mr_site_stub
-    .type mr_site_stub, @function
-mr_site_stub:
+    .globl \name
+    .hidden \name
+    .type \name, @function
+\name:
     .cfi_startproc
     .cfi_def_cfa_offset 16
     endbr64
-    cmpl $0, mr_hook_state(%rip) /* clock: 0 while nothing is recorded */
-    je .Lreturn
-    pushq %rax
-    .cfi_adjust_cfa_offset 8
-    .cfi_rel_offset %rax, 0
-    pushq %rcx
-    .cfi_adjust_cfa_offset 8
-    .cfi_rel_offset %rcx, 0
-    pushq %rdx
-    .cfi_adjust_cfa_offset 8
-    .cfi_rel_offset %rdx, 0
-    pushq %rsi
-    .cfi_adjust_cfa_offset 8
-    .cfi_rel_offset %rsi, 0
+    cmpl $0, mr_hook_state(%rip) /* clock */
+    je \off
+    .endm
+
+    .macro end_stub name
+    .cfi_endproc
+    .size \name, . - \name
+    .endm
+
+/* Past the event's word, to where the site goes on. */
+    .macro return_to_site
+    addq $8, %rsp
+    .cfi_adjust_cfa_offset -8
+    ret
+    .endm
+
+/* Reserves an index with one instruction: a signal handler gets this one or another. */
+    .text
+    begin_stub mr_site_stub, .Lreturn
+    save_four
 
 .Lread: /* the four are saved */
     rdtsc
@@ -80,24 +113,10 @@ mr_site_stub:
     movq %rax, (%rsi) /* [W] of probe/ring.c */
 
 .Lrestore:
-    popq %rsi
-    .cfi_adjust_cfa_offset -8
-    .cfi_restore %rsi
-    popq %rdx
-    .cfi_adjust_cfa_offset -8
-    .cfi_restore %rdx
-    popq %rcx
-    .cfi_adjust_cfa_offset -8
-    .cfi_restore %rcx
-    popq %rax
-    .cfi_adjust_cfa_offset -8
-    .cfi_restore %rax
+    restore_four
 .Lreturn:
-    addq $8, %rsp
-    .cfi_adjust_cfa_offset -8
-    ret
-    .cfi_endproc
-    .size mr_site_stub, . - mr_site_stub
+    return_to_site
+    end_stub mr_site_stub
 
 /*
  * What is rare. %rax, %rcx, %rdx, %rsi are saved already, in that order; the rest that a
@@ -105,9 +124,7 @@ mr_site_stub:
  * for the call.
  */
     .macro save_rest
-    pushq %rbp
-    .cfi_adjust_cfa_offset 8
-    .cfi_rel_offset %rbp, 0
+    save %rbp
     movq %rsp, %rbp
     .cfi_def_cfa_register %rbp
     pushq %rdi
@@ -126,12 +143,13 @@ mr_site_stub:
     movq -40(%rbp), %r11
     movq %rbp, %rsp
     .cfi_def_cfa_register %rsp
-    popq %rbp
-    .cfi_adjust_cfa_offset -8
-    .cfi_restore %rbp
+    restore %rbp
     .endm
 
-    .macro begin_saved
+    .macro begin_saved name
+    .p2align 4
+    .type \name, @function
+\name:
     .cfi_startproc
     .cfi_def_cfa_offset 48
     .cfi_rel_offset %rax, 24
@@ -140,10 +158,18 @@ mr_site_stub:
     .cfi_rel_offset %rsi, 0
     .endm
 
-    .p2align 4
-    .type mr_site_stub_slow, @function
-mr_site_stub_slow:
-    begin_saved
+    .macro leave_slowly
+    restore_rest
+    jmp .Lrestore
+    .endm
+
+/* The rest is saved, the stack aligned. */
+    .macro call_and_leave function
+    call \function
+    leave_slowly
+    .endm
+
+    begin_saved mr_site_stub_slow
 .Lslow:
     save_rest
     andq $-16, %rsp
@@ -151,17 +177,11 @@ mr_site_stub_slow:
     shrq $1, %rdx
     shlq $32, %rdx
     orq %rax, %rdx
-    call mr_site_event_slow
-    restore_rest
-    jmp .Lrestore
-    .cfi_endproc
-    .size mr_site_stub_slow, . - mr_site_stub_slow
+    call_and_leave mr_site_event_slow
+    end_stub mr_site_stub_slow
 
 /* An event of a thread that has no ring: through libc, which may use SIMD registers. */
-    .p2align 4
-    .type mr_site_stub_without_ring, @function
-mr_site_stub_without_ring:
-    begin_saved
+    begin_saved mr_site_stub_without_ring
 .Lwithout_ring:
     save_rest
     subq $MR_STUB_XSAVE_BYTES, %rsp
@@ -191,52 +211,29 @@ mr_site_stub_without_ring:
     call mr_site_event_without_ring
     fxrstor64 (%rsp)
 .Lrestored:
-    restore_rest
-    jmp .Lrestore
-    .cfi_endproc
-    .size mr_site_stub_without_ring, . - mr_site_stub_without_ring
+    leave_slowly
+    end_stub mr_site_stub_without_ring
 
 /*
  * An event that took number %rdx and must not use it: mr_ring_event_again().
  */
-    .p2align 4
-    .type mr_site_stub_again, @function
-mr_site_stub_again:
-    begin_saved
+    begin_saved mr_site_stub_again
 .Lagain:
     save_rest
     movq %rdx, %rsi
     andq $-16, %rsp
-    call mr_site_event_again
-    restore_rest
-    jmp .Lrestore
-    .cfi_endproc
-    .size mr_site_stub_again, . - mr_site_stub_again
+    call_and_leave mr_site_event_again
+    end_stub mr_site_stub_again
 
 /*
  * Clock hybrid: mostly the time of the last read. mr_ring_event_hybrid(), probe/ring.h;
  * a view with a number is that of a thread with a ring.
  */
-    .p2align 6
-    .globl mr_site_stub_hybrid
-    .hidden mr_site_stub_hybrid
-    .type mr_site_stub_hybrid, @function
-mr_site_stub_hybrid:
-    .cfi_startproc
-    .cfi_def_cfa_offset 16
-    endbr64
-    cmpl $0, mr_hook_state(%rip)
-    je .Lreturn_hybrid
+    begin_stub mr_site_stub_hybrid, .Lreturn_hybrid
     .cfi_remember_state
-    pushq %rax
-    .cfi_adjust_cfa_offset 8
-    .cfi_rel_offset %rax, 0
-    pushq %rcx
-    .cfi_adjust_cfa_offset 8
-    .cfi_rel_offset %rcx, 0
-    pushq %rdx
-    .cfi_adjust_cfa_offset 8
-    .cfi_rel_offset %rdx, 0
+    save %rax
+    save %rcx
+    save %rdx
     movq mr_thread_self@GOTTPOFF(%rip), %rcx
     movq mr_tick(%rip), %rdx /* the number */
     cmpq %fs:MR_STUB_THREAD_TICK_NUMBER(%rcx), %rdx
@@ -253,24 +250,14 @@ mr_site_stub_hybrid:
     movq %fs:MR_STUB_THREAD_TICK_BASE(%rcx), %rcx
     movq %rax, (%rcx,%rdx,8) /* [W] of probe/ring.h */
     .cfi_remember_state
-    popq %rdx
-    .cfi_adjust_cfa_offset -8
-    .cfi_restore %rdx
-    popq %rcx
-    .cfi_adjust_cfa_offset -8
-    .cfi_restore %rcx
-    popq %rax
-    .cfi_adjust_cfa_offset -8
-    .cfi_restore %rax
-    addq $8, %rsp
-    .cfi_adjust_cfa_offset -8
-    ret
+    restore %rdx
+    restore %rcx
+    restore %rax
+    return_to_site
 .Lread_hybrid:
     .cfi_restore_state
     .cfi_remember_state
-    pushq %rsi
-    .cfi_adjust_cfa_offset 8
-    .cfi_rel_offset %rsi, 0
+    save %rsi
     cmpq %fs:MR_STUB_THREAD_TICK_SEEN(%rcx), %rdx
     je .Lread /* it does not move, or nobody ticks */
     cmpq $0, %fs:MR_STUB_THREAD_WORDS(%rcx)
@@ -278,45 +265,20 @@ mr_site_stub_hybrid:
     jmp .Lthrough_c
 .Lagain_hybrid:
     .cfi_restore_state
-    pushq %rsi
-    .cfi_adjust_cfa_offset 8
-    .cfi_rel_offset %rsi, 0
+    save %rsi
     jmp .Lagain
 .Lreturn_hybrid:
     .cfi_restore_state
-    addq $8, %rsp
-    .cfi_adjust_cfa_offset -8
-    ret
-    .cfi_endproc
-    .size mr_site_stub_hybrid, . - mr_site_stub_hybrid
+    return_to_site
+    end_stub mr_site_stub_hybrid
 
 /*
  * Entries of pruned functions: mr_pruned_find() and mr_pruned_count(), probe/pruned.h. No
  * clock is read. A handler counts in one instruction, before or after ours.
  */
-    .p2align 6
-    .globl mr_site_stub_count
-    .hidden mr_site_stub_count
-    .type mr_site_stub_count, @function
-mr_site_stub_count:
-    .cfi_startproc
-    .cfi_def_cfa_offset 16
-    endbr64
-    cmpl $0, mr_hook_state(%rip)
-    je .Lreturn_count
+    begin_stub mr_site_stub_count, .Lreturn_count
     .cfi_remember_state
-    pushq %rax
-    .cfi_adjust_cfa_offset 8
-    .cfi_rel_offset %rax, 0
-    pushq %rcx
-    .cfi_adjust_cfa_offset 8
-    .cfi_rel_offset %rcx, 0
-    pushq %rdx
-    .cfi_adjust_cfa_offset 8
-    .cfi_rel_offset %rdx, 0
-    pushq %rsi
-    .cfi_adjust_cfa_offset 8
-    .cfi_rel_offset %rsi, 0
+    save_four
     movl 32(%rsp), %eax /* the site: an enter has no other bits */
     leaq mr_pruned(%rip), %rsi
     imull $MR_STUB_PRUNED_HASH, %eax, %ecx
@@ -345,68 +307,27 @@ mr_site_stub_count:
     jz .Lalone
     incq (%rdx,%rcx,8)
 .Lrestore_count:
-    popq %rsi
-    .cfi_adjust_cfa_offset -8
-    .cfi_restore %rsi
-    popq %rdx
-    .cfi_adjust_cfa_offset -8
-    .cfi_restore %rdx
-    popq %rcx
-    .cfi_adjust_cfa_offset -8
-    .cfi_restore %rcx
-    popq %rax
-    .cfi_adjust_cfa_offset -8
-    .cfi_restore %rax
-    addq $8, %rsp
-    .cfi_adjust_cfa_offset -8
-    ret
+    restore_four
+    return_to_site
 .Lreturn_count:
     .cfi_restore_state
-    addq $8, %rsp
-    .cfi_adjust_cfa_offset -8
-    ret
-    .cfi_endproc
-    .size mr_site_stub_count, . - mr_site_stub_count
+    return_to_site
+    end_stub mr_site_stub_count
 
 /* For clocks that the stubs above do not know: every event through C. */
-    .p2align 6
-    .globl mr_site_stub_general
-    .hidden mr_site_stub_general
-    .type mr_site_stub_general, @function
-mr_site_stub_general:
-    .cfi_startproc
-    .cfi_def_cfa_offset 16
-    endbr64
-    cmpl $0, mr_hook_state(%rip)
-    je .Lreturn_general
+    begin_stub mr_site_stub_general, .Lreturn_general
     .cfi_remember_state
-    pushq %rax
-    .cfi_adjust_cfa_offset 8
-    .cfi_rel_offset %rax, 0
-    pushq %rcx
-    .cfi_adjust_cfa_offset 8
-    .cfi_rel_offset %rcx, 0
-    pushq %rdx
-    .cfi_adjust_cfa_offset 8
-    .cfi_rel_offset %rdx, 0
-    pushq %rsi
-    .cfi_adjust_cfa_offset 8
-    .cfi_rel_offset %rsi, 0
+    save_four
     movq mr_thread_self@GOTTPOFF(%rip), %rcx
     cmpq $0, %fs:MR_STUB_THREAD_WORDS(%rcx)
     je .Lwithout_ring
 .Lthrough_c: /* words is not 0 */
     save_rest
     andq $-16, %rsp
-    call mr_site_event
-    restore_rest
-    jmp .Lrestore
+    call_and_leave mr_site_event
 .Lreturn_general:
     .cfi_restore_state
-    addq $8, %rsp
-    .cfi_adjust_cfa_offset -8
-    ret
-    .cfi_endproc
-    .size mr_site_stub_general, . - mr_site_stub_general
+    return_to_site
+    end_stub mr_site_stub_general
 #endif
     .section .note.GNU-stack, "", @progbits
