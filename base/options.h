@@ -148,6 +148,14 @@ int mr_options_start(const struct mr_option_table *table, void *options, int arg
                      char **argv, int *first_positional);
 
 /*
+ * The same for a command that has but options, in a struct of `size` bytes, which is cleared first. `check` sees them when all
+ * were read: it sets its error for what does not go together, MR_EUSAGE, and that is told in one line, too.
+ */
+int mr_options_read(const struct mr_option_table *table, void *options, size_t size,
+                    int argc, char **argv,
+                    enum mr_status (*check)(void *options, struct mr_error *error));
+
+/*
  * Appends the text of --help, wrapped to `columns` (at least 40). The buffer's failures.
  */
 enum mr_status mr_options_help(const struct mr_option_table *table, size_t columns,

@@ -5,6 +5,7 @@
 
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <unistd.h>
 
 #define HELP_BYTES_MAX ((size_t)256 << 10)
@@ -42,4 +43,22 @@ int mr_options_start(const struct mr_option_table *table, void *options, int arg
         return EXIT_USAGE;
     }
     return action == MR_OPTIONS_RUN ? -1 : print_help(table, action);
+}
+
+int mr_options_read(const struct mr_option_table *table, void *options, size_t size,
+                    int argc, char **argv,
+                    enum mr_status (*check)(void *options, struct mr_error *error))
+{
+    struct mr_error error = MR_ERROR_NONE;
+    int first = 0, exit_status;
+
+    MR_ASSERT(!table->positionals && check);
+    memset(options, 0, size);
+    exit_status = mr_options_start(table, options, argc, argv, &first);
+    if (exit_status >= 0)
+        return exit_status;
+    if (check(options, &error) == MR_OK)
+        return -1;
+    (void)fprintf(stderr, "%s: %s\n", table->command, error.text);
+    return EXIT_USAGE;
 }

@@ -7,8 +7,6 @@
 #include <stdio.h>
 #include <string.h>
 
-#define EXIT_USAGE 2
-
 static const struct mr_option_spec specs[] = {
 #define MR_OPTION(...) MR_OPTION_SPEC(struct mr_master_options, __VA_ARGS__)
 #include "master/options.def"
@@ -56,8 +54,9 @@ static enum mr_status read_token(const char *path, char token[MR_MASTER_TOKEN_SI
     return MR_OK;
 }
 
-static enum mr_status check(struct mr_master_options *options, struct mr_error *error)
+static enum mr_status check(void *context, struct mr_error *error)
 {
+    struct mr_master_options *options = context;
     enum mr_status status =
         read_endpoint("listen", options->listen, &options->listen_at, error);
 
@@ -72,19 +71,5 @@ static enum mr_status check(struct mr_master_options *options, struct mr_error *
 
 int mr_master_options_read(int argc, char **argv, struct mr_master_options *options)
 {
-    struct mr_error error = MR_ERROR_NONE;
-    int first;
-
-    memset(options, 0, sizeof(*options));
-    int exit_status = mr_options_start(&table, options, argc, argv, &first);
-    if (exit_status >= 0)
-        return exit_status;
-    if (first < argc)
-        (void)mr_error_set(&error, MR_EUSAGE, "'%s' is not an option", argv[first]);
-    else
-        (void)check(options, &error);
-    if (error.status == MR_OK)
-        return -1;
-    (void)fprintf(stderr, "%s: %s\n", table.command, error.text);
-    return EXIT_USAGE;
+    return mr_options_read(&table, options, sizeof(*options), argc, argv, check);
 }

@@ -7,8 +7,6 @@
 #include <stdio.h>
 #include <string.h>
 
-#define EXIT_USAGE 2
-
 static const struct mr_option_spec specs[] = {
 #define MR_OPTION(...) MR_OPTION_SPEC(struct mr_scale_options, __VA_ARGS__)
 #include "scale/options.def"
@@ -48,9 +46,9 @@ static enum mr_status check_places(const struct mr_scale_options *options,
     return MR_OK;
 }
 
-static enum mr_status check(const struct mr_scale_options *options,
-                            struct mr_error *error)
+static enum mr_status check(void *context, struct mr_error *error)
 {
+    const struct mr_scale_options *options = context;
     enum mr_status status = check_needed("metrics", options->metrics, error);
 
     if (status == MR_OK)
@@ -79,16 +77,5 @@ static enum mr_status check(const struct mr_scale_options *options,
 
 int mr_scale_options_read(int argc, char **argv, struct mr_scale_options *options)
 {
-    struct mr_error error = MR_ERROR_NONE;
-    int first = 0;
-    int exit_status;
-
-    memset(options, 0, sizeof(*options));
-    exit_status = mr_options_start(&table, options, argc, argv, &first);
-    if (exit_status >= 0)
-        return exit_status;
-    if (check(options, &error) == MR_OK)
-        return -1;
-    (void)fprintf(stderr, "%s: %s\n", table.command, error.text);
-    return EXIT_USAGE;
+    return mr_options_read(&table, options, sizeof(*options), argc, argv, check);
 }

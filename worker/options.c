@@ -6,7 +6,6 @@
 #include <string.h>
 #include <unistd.h>
 
-#define EXIT_USAGE 2
 #define LANES_MAX 64
 
 static const struct mr_option_spec specs[] = {
@@ -73,8 +72,9 @@ static enum mr_status read_forward(struct mr_worker_options *options,
     return MR_OK;
 }
 
-static enum mr_status check(struct mr_worker_options *options, struct mr_error *error)
+static enum mr_status check(void *context, struct mr_error *error)
 {
+    struct mr_worker_options *options = context;
     enum mr_status status =
         read_endpoint("listen", options->listen, &options->listen_at, error);
 
@@ -110,16 +110,5 @@ void mr_worker_options_fini(struct mr_worker_options *options)
 
 int mr_worker_options_read(int argc, char **argv, struct mr_worker_options *options)
 {
-    struct mr_error error = MR_ERROR_NONE;
-    int first = 0;
-    int exit_status;
-
-    memset(options, 0, sizeof(*options));
-    exit_status = mr_options_start(&table, options, argc, argv, &first);
-    if (exit_status >= 0)
-        return exit_status;
-    if (check(options, &error) == MR_OK)
-        return -1;
-    (void)fprintf(stderr, "%s: %s\n", table.command, error.text);
-    return EXIT_USAGE;
+    return mr_options_read(&table, options, sizeof(*options), argc, argv, check);
 }

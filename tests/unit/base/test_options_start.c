@@ -51,12 +51,64 @@ static void a_mistake_is_one_line_on_stderr_with_status_2(void **state)
                                      "mean '--lanes'?)\n");
 }
 
+static enum mr_status refuse_three_lanes(void *options, struct mr_error *error)
+{
+    const struct sample_options *sample = options;
+
+    if (sample->lanes != 3)
+        return MR_OK;
+    return mr_error_set(error, MR_EUSAGE, "--lanes: %d do not go together", 3);
+}
+
+/* As start(), of a command that has but options, with a struct that held something else. */
+static int read_all(void *argument)
+{
+    char name[] = "sample";
+    char *argv[] = {name, argument, NULL};
+    struct mr_option_table table = sample_table;
+    struct sample_options options;
+    int exit_status;
+
+    table.positionals = NULL;
+    memset(&options, 0xff, sizeof(options));
+    exit_status =
+        mr_options_read(&table, &options, sizeof(options), 2, argv, refuse_three_lanes);
+    return exit_status < 0 ? 77 : exit_status;
+}
+
+static void options_that_are_checked_go_on_without_a_word(void **state)
+{
+    char argument[] = "--lanes=2";
+    struct capture result = capture_run(STDERR_FILENO, read_all, argument);
+
+    (void)state;
+    assert_int_equal(WEXITSTATUS(result.wait_status), 77);
+    assert_int_equal(result.size, 0);
+}
+
+static void what_does_not_go_together_is_one_line_on_stderr_with_status_2(void **state)
+{
+    char lanes[] = "--lanes=3", positional[] = "word", help[] = "--help";
+    struct capture result = capture_run(STDERR_FILENO, read_all, lanes);
+
+    (void)state;
+    assert_int_equal(WEXITSTATUS(result.wait_status), 2);
+    assert_string_equal(result.text, "millrace sample: --lanes: 3 do not go together\n");
+    result = capture_run(STDERR_FILENO, read_all, positional);
+    assert_int_equal(WEXITSTATUS(result.wait_status), 2);
+    assert_non_null(strstr(result.text, "unexpected argument 'word'"));
+    result = capture_run(STDOUT_FILENO, read_all, help);
+    assert_int_equal(WEXITSTATUS(result.wait_status), 0);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(good_arguments_go_on_without_a_word),
         cmocka_unit_test(help_goes_to_stdout_with_status_0),
         cmocka_unit_test(a_mistake_is_one_line_on_stderr_with_status_2),
+        cmocka_unit_test(options_that_are_checked_go_on_without_a_word),
+        cmocka_unit_test(what_does_not_go_together_is_one_line_on_stderr_with_status_2),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
