@@ -3,12 +3,11 @@
 
 #include "base/compiler.h"
 #include "base/options.h"
+#include "bench/report.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-
-#define EXIT_USAGE 2
 
 struct bench {
     const char *name;
@@ -48,14 +47,14 @@ static int unknown(const char *name)
         names[i] = benches[i].name;
     mr_options_tell_unknown("millrace bench", "command", name, names,
                             MR_ARRAY_COUNT(benches));
-    return EXIT_USAGE;
+    return MR_BENCH_EXIT_USAGE;
 }
 
 int mr_bench_command(int argc, char **argv)
 {
     if (argc < 2) {
         print_help(stderr);
-        return EXIT_USAGE;
+        return MR_BENCH_EXIT_USAGE;
     }
     if (strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "-h") == 0 ||
         strcmp(argv[1], "help") == 0) {

@@ -13,14 +13,10 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
-#define EXIT_USAGE 2
-#define EXIT_INTERRUPTED 130
 #define LOOPS_MAX 128
 #define QUICK_LOOPS 3
 #define QUICK_REQUESTS 15000
-#define TEXT_MAX ((size_t)4 << 20)
 #define MODEL_LEVELS_MAX 8
 /* Of the requests, in the run that is taken away. */
 #define SHORT_PART 10
@@ -81,9 +77,7 @@ static enum mr_status build_program(struct chain_bench *bench, struct mr_error *
     char path[PATH_MAX];
     enum mr_status status;
 
-    (void)snprintf(path, sizeof(path), "%.*s/programs", PATH_MAX - 64,
-                   bench->options.out);
-    status = mr_build_init(&bench->build, path, error);
+    status = mr_bench_report_build(&bench->report, &bench->build, error);
     mr_words_split(&flags, "-std=c17 -D_GNU_SOURCE -pthread -Isource");
     if (status == MR_OK)
         status = mr_build_flags(&bench->build, "millrace", "--cflags", &flags, error);
@@ -165,14 +159,8 @@ static enum mr_status add(struct chain_bench *bench, const char *name, const cha
                           const char *unit, const double *values, size_t count,
                           const double *base)
 {
-    struct mr_result result = {
-        .metric = metric, .unit = unit, .ratio_to = base ? BASE_NAME : NULL};
-    enum mr_status status = mr_stats_of(values, count, &result.value);
-
-    (void)snprintf(result.name, sizeof(result.name), "%s", name);
-    if (status == MR_OK && base)
-        status = mr_stats_of_ratio(values, base, count, &result.ratio);
-    return status == MR_OK ? mr_results_add(&bench->results, &result) : status;
+    return mr_results_add_values(&bench->results, name, metric, unit, values, count,
+                                 BASE_NAME, base);
 }
 
 /* Senders that a processor carries, at the utilisation asked for. */
@@ -290,9 +278,10 @@ static const struct mr_table_column columns[] = {
     {"lost", NULL, NULL, MR_TABLE_LOST, 0},
 };
 
-static enum mr_status put_tables(struct chain_bench *bench, enum mr_table_form form,
+static enum mr_status put_tables(void *context, enum mr_table_form form,
                                  struct mr_buffer *out)
 {
+    const struct chain_bench *bench = context;
     enum mr_status status =
         mr_results_table(&bench->results, columns, MR_ARRAY_COUNT(columns), form, out);
 
@@ -318,24 +307,12 @@ static enum mr_status put_tables(struct chain_bench *bench, enum mr_table_form f
 
 static enum mr_status write_all(struct chain_bench *bench, struct mr_error *error)
 {
-    struct mr_buffer text;
-    enum mr_status status;
+    const struct mr_bench_output output = {.results = &bench->results,
+                                           .tables = put_tables,
+                                           .bench = bench,
+                                           .is_json = bench->options.json};
 
-    mr_buffer_init(&text, TEXT_MAX);
-    status = mr_results_json(&bench->results, &text);
-    if (status == MR_OK)
-        status = mr_bench_report_file(&bench->report, "chain.jsonl", &text, error);
-    if (status == MR_OK)
-        status = put_tables(bench, MR_TABLE_MARKDOWN, &text);
-    if (status == MR_OK)
-        status = mr_bench_report_file(&bench->report, "chain.md", &text, error);
-    if (status == MR_OK)
-        status = bench->options.json ? mr_results_json(&bench->results, &text)
-                                     : put_tables(bench, MR_TABLE_TEXT, &text);
-    if (status == MR_OK)
-        status = mr_bench_report_print(&text, error);
-    mr_buffer_fini(&text);
-    return status;
+    return mr_bench_report_write(&bench->report, &output, error);
 }
 
 static enum mr_status run_all(struct chain_bench *bench, struct mr_error *error)
@@ -363,7 +340,6 @@ static enum mr_status run_all(struct chain_bench *bench, struct mr_error *error)
 
 static enum mr_status prepare(struct chain_bench *bench, struct mr_error *error)
 {
-    char path[PATH_MAX];
     enum mr_status status;
 
     bench->results.bench = "chain";
@@ -372,11 +348,7 @@ static enum mr_status prepare(struct chain_bench *bench, struct mr_error *error)
         bench->options.loops = QUICK_LOOPS;
     if (bench->options.quick && bench->options.requests > QUICK_REQUESTS)
         bench->options.requests = QUICK_REQUESTS;
-    (void)snprintf(path, sizeof(path), "%.*s/chain.%ld", PATH_MAX - 64,
-                   bench->options.out, (long)getpid());
-    status = mr_folder_make(path, error);
-    if (status == MR_OK && !realpath(path, bench->scratch))
-        status = mr_error_set(error, MR_EIO, "%.100s: no usable path", path);
+    status = mr_bench_report_scratch(&bench->report, "chain", bench->scratch, error);
     if (status == MR_OK)
         status = build_program(bench, error);
     bench->load = (struct mr_chain_load){.program = bench->program,
@@ -408,8 +380,7 @@ int mr_bench_chain_command(int argc, char **argv)
         status = run_all(bench, &error);
     is_partial = bench->results.is_partial;
     if (status != MR_OK && !mr_interrupt_seen())
-        (void)fprintf(stderr, "%s: %s\n", table.command,
-                      error.status == MR_OK ? mr_status_text(status) : error.text);
+        (void)mr_bench_fail(table.command, status, &error);
     if (*bench->scratch)
         mr_folder_remove(bench->scratch);
     mr_results_fini(&bench->results);
@@ -417,6 +388,6 @@ int mr_bench_chain_command(int argc, char **argv)
     mr_build_fini(&bench->build);
     free(bench);
     if (mr_interrupt_seen() || is_partial)
-        return EXIT_INTERRUPTED;
+        return MR_BENCH_EXIT_INTERRUPTED;
     return status == MR_OK ? EXIT_SUCCESS : EXIT_FAILURE;
 }

@@ -5,14 +5,11 @@
 #include "bench/interrupt.h"
 #include "bench/machine.h"
 
-#include <errno.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
-#define EXIT_USAGE 2
-#define EXIT_INTERRUPTED 130
 #define SELF_CHECK_NS 100.0
 #define SELF_CHECK_SHARE 0.05
 
@@ -29,12 +26,6 @@ static const struct mr_option_table table = {
     .specs = specs,
     .spec_count = MR_ARRAY_COUNT(specs)};
 
-static int say(int exit_status, const char *text)
-{
-    (void)fprintf(stderr, "%s: %s\n", table.command, text);
-    return exit_status;
-}
-
 /* Three answers: a harness on a noisy machine cannot tell, and says so. */
 static int judge_self_check(const struct mr_overhead_bench *bench)
 {
@@ -47,7 +38,7 @@ static int judge_self_check(const struct mr_overhead_bench *bench)
         if (strcmp(bench->results.items[i].metric, "added_ns") == 0)
             added = &bench->results.items[i];
     if (!added)
-        return say(EXIT_FAILURE, "nothing was measured");
+        return mr_bench_say(table.command, EXIT_FAILURE, "nothing was measured");
     if (added->value.low >= least && added->value.high <= most)
         verdict = "pass: within 5 %";
     else if (added->value.high < least || added->value.low > most)
@@ -63,36 +54,8 @@ static int judge_self_check(const struct mr_overhead_bench *bench)
     return *verdict == 'p' ? EXIT_SUCCESS : EXIT_FAILURE;
 }
 
-static enum mr_status make_scratch(struct mr_overhead_bench *bench,
-                                   struct mr_error *error)
-{
-    char path[PATH_MAX];
-    enum mr_status status;
-
-    (void)snprintf(path, sizeof(path), "%.*s/scratch.%ld", PATH_MAX - 64,
-                   bench->options.out, (long)getpid());
-    status = mr_folder_make(path, error);
-    if (status == MR_OK && !realpath(path, bench->rivals.folder))
-        status = mr_error_set(error, MR_EIO, "%.100s: no usable path", path);
-    return status;
-}
-
-static enum mr_status open_samples(struct mr_overhead_bench *bench,
-                                   struct mr_error *error)
-{
-    char path[PATH_MAX];
-
-    (void)snprintf(path, sizeof(path), "%.*s/samples.jsonl", PATH_MAX - 64,
-                   bench->options.out);
-    bench->samples = fopen(path, "we");
-    if (!bench->samples)
-        return mr_error_set_errno(error, MR_EIO, errno, "cannot write %.100s", path);
-    return MR_OK;
-}
-
 static enum mr_status prepare(struct mr_overhead_bench *bench, struct mr_error *error)
 {
-    char path[PATH_MAX];
     uint32_t cpus = mr_machine_cpus();
     enum mr_status status;
 
@@ -104,12 +67,13 @@ static enum mr_status prepare(struct mr_overhead_bench *bench, struct mr_error *
     bench->scratch = mr_spread_new();
     if (!bench->scratch)
         return mr_error_set(error, MR_ENOMEM, "no memory");
-    (void)snprintf(path, sizeof(path), "%.*s/programs", PATH_MAX - 64,
-                   bench->options.out);
-    status = mr_build_init(&bench->build, path, error);
+    status = mr_bench_report_build(&bench->report, &bench->build, error);
     if (status == MR_OK)
-        status = make_scratch(bench, error);
-    return status == MR_OK ? open_samples(bench, error) : status;
+        status = mr_bench_report_scratch(&bench->report, "scratch", bench->rivals.folder,
+                                         error);
+    return status == MR_OK
+               ? mr_bench_report_samples(&bench->report, &bench->samples, error)
+               : status;
 }
 
 /* And what lies beside it: a run that was cut off leaves its times. */
@@ -146,7 +110,7 @@ static int measure(struct mr_overhead_bench *bench, struct mr_error *error)
     struct mr_machine_ticks before, after;
     double own_s;
     enum mr_status status;
-    int exit_status = EXIT_SUCCESS;
+    int exit_status = EXIT_SUCCESS, ended;
 
     bench->rounds = (struct mr_rounds){.loops = (uint32_t)bench->options.loops,
                                        .case_count = bench->case_count,
@@ -161,36 +125,30 @@ static int measure(struct mr_overhead_bench *bench, struct mr_error *error)
     (void)sched_setaffinity(0, sizeof(bench->affinity), &bench->affinity);
     status = mr_overhead_results(bench);
     if (status == MR_OK && bench->results.count == 0)
-        exit_status = say(EXIT_FAILURE, "nothing was measured");
+        exit_status = mr_bench_say(table.command, EXIT_FAILURE, "nothing was measured");
     if (status == MR_OK)
         status = mr_overhead_write(bench, error);
     if (bench->write_error.status != MR_OK)
-        return say(EXIT_FAILURE, bench->write_error.text);
-    if (status != MR_OK)
-        return say(EXIT_FAILURE,
-                   error->status == MR_OK ? mr_status_text(status) : error->text);
-    if (bench->rounds.kept == 0 && !bench->rounds.is_partial)
-        return say(EXIT_FAILURE, "the hypervisor took more than 1 % of every loop");
+        return mr_bench_fail(table.command, MR_EIO, &bench->write_error);
+    ended = mr_bench_report_ended(&bench->report, status, error, &bench->rounds);
+    if (ended >= 0)
+        return ended;
     if (bench->options.self_check && exit_status == EXIT_SUCCESS)
         exit_status = judge_self_check(bench);
-    return bench->rounds.is_partial ? EXIT_INTERRUPTED : exit_status;
+    return bench->rounds.is_partial ? MR_BENCH_EXIT_INTERRUPTED : exit_status;
 }
 
 static int run(struct mr_overhead_bench *bench)
 {
     struct mr_error error = MR_ERROR_NONE;
     enum mr_status status = prepare(bench, &error);
+    int exit_status;
 
     if (status == MR_OK)
         status = mr_overhead_add_all(bench, &error);
-    if (status == MR_END || mr_interrupt_seen())
-        return say(EXIT_INTERRUPTED, "interrupted before anything was measured");
-    if (status != MR_OK)
-        return say(EXIT_FAILURE,
-                   error.status == MR_OK ? mr_status_text(status) : error.text);
-    if (bench->case_count == 0)
-        return say(EXIT_FAILURE, "nothing is left to measure");
-    return measure(bench, &error);
+    exit_status =
+        mr_bench_report_ready(&bench->report, status, &error, bench->case_count);
+    return exit_status < 0 ? measure(bench, &error) : exit_status;
 }
 
 int mr_bench_overhead_command(int argc, char **argv)
@@ -200,12 +158,12 @@ int mr_bench_overhead_command(int argc, char **argv)
     int first = 0, exit_status;
 
     if (!bench)
-        return say(EXIT_FAILURE, mr_status_text(MR_ENOMEM));
+        return mr_bench_say(table.command, EXIT_FAILURE, mr_status_text(MR_ENOMEM));
     exit_status = mr_options_start(&table, &bench->options, argc, argv, &first);
     if (exit_status < 0 && *bench->options.compare)
         exit_status = mr_overhead_compare(table.command, bench->options.compare);
     if (exit_status < 0 && mr_overhead_check(&bench->options, &error) != MR_OK)
-        exit_status = say(EXIT_USAGE, error.text);
+        exit_status = mr_bench_say(table.command, MR_BENCH_EXIT_USAGE, error.text);
     if (exit_status >= 0) {
         free(bench);
         return exit_status;

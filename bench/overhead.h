@@ -9,7 +9,8 @@
  *     overhead_chain.c    where events go in a phase: receiver, worker, master; what they took
  *     overhead_run.c      one run of one case -> numbers, raw file
  *     overhead_results.c  numbers of all loops -> results
- *     overhead_report.c   results -> tables, files
+ *     overhead_tables.c   results -> tables
+ *     overhead_report.c   results -> files
  *     overhead_compare.c  whether two runs agree
  *     peers_java.c        the same program in Java, and who monitors it
  *     link.c              a slow link between two network namespaces
@@ -160,6 +161,9 @@ const struct mr_overhead_case *mr_overhead_other(const struct mr_overhead_bench 
                                                  const struct mr_overhead_case *which,
                                                  enum mr_phase phase);
 
+/* overhead_tables.c: as mr_bench_output wants it; `bench` is a struct mr_overhead_bench. */
+enum mr_status mr_overhead_tables(void *bench, enum mr_table_form form,
+                                  struct mr_buffer *out);
 /* overhead_report.c: files, then the table or JSON to stdout. */
 enum mr_status mr_overhead_write(struct mr_overhead_bench *bench, struct mr_error *error);
 

@@ -10,10 +10,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
-#define EXIT_USAGE 2
-#define EXIT_INTERRUPTED 130
 #define QUICK_LOOPS 5
 #define QUICK_EVENTS 500000
 #define NAMES_MAX 32
@@ -57,12 +54,6 @@ struct choice {
     bool streams[NAMES_MAX];
     uint32_t sweeps, parts;
 };
-
-static int say(int exit_status, const char *text)
-{
-    (void)fprintf(stderr, "%s: %s\n", table.command, text);
-    return exit_status;
-}
 
 static bool is_main(const struct mr_stream_kind *kind)
 {
@@ -122,23 +113,17 @@ static enum mr_status choose(struct mr_pipeline_options *options, struct choice 
 static enum mr_status prepare(struct mr_pipeline_bench *bench, struct mr_error *error)
 {
     struct mr_error no_build = MR_ERROR_NONE;
-    char path[PATH_MAX];
     enum mr_status status;
 
     mr_bench_report_init(&bench->report, table.command, bench->options.out);
     mr_sqlite_find(bench->options.sqlite, bench->sqlite);
-    (void)snprintf(path, sizeof(path), "%.*s/scratch.%ld", PATH_MAX - 64,
-                   bench->options.out, (long)getpid());
-    status = mr_folder_make(path, error);
-    if (status == MR_OK && !realpath(path, bench->scratch))
-        status = mr_error_set(error, MR_EIO, "%.100s: no usable path", path);
+    status = mr_bench_report_scratch(&bench->report, "scratch", bench->scratch, error);
     if (status != MR_OK)
         return status;
-    (void)snprintf(path, sizeof(path), "%.*s/programs", PATH_MAX - 64,
-                   bench->options.out);
-    bench->has_build = mr_build_init(&bench->build, path, &no_build) == MR_OK;
+    bench->has_build =
+        mr_bench_report_build(&bench->report, &bench->build, &no_build) == MR_OK;
     if (!bench->has_build)
-        (void)fprintf(stderr, "%s: %s\n", table.command, no_build.text);
+        (void)mr_bench_say(table.command, 0, no_build.text);
     return MR_OK;
 }
 
@@ -191,9 +176,8 @@ static int run(struct mr_pipeline_bench *bench, const struct choice *choice)
                      ? mr_pipeline_write(bench, &error)
                      : mr_error_set(&error, MR_EUSAGE, "nothing was measured");
     if (status != MR_OK && !bench->is_partial)
-        return say(EXIT_FAILURE,
-                   error.status == MR_OK ? mr_status_text(status) : error.text);
-    return bench->is_partial ? EXIT_INTERRUPTED : EXIT_SUCCESS;
+        return mr_bench_fail(table.command, status, &error);
+    return bench->is_partial ? MR_BENCH_EXIT_INTERRUPTED : EXIT_SUCCESS;
 }
 
 static void finish(struct mr_pipeline_bench *bench)
@@ -214,10 +198,10 @@ int mr_bench_pipeline_command(int argc, char **argv)
     int first = 0, exit_status;
 
     if (!bench)
-        return say(EXIT_FAILURE, mr_status_text(MR_ENOMEM));
+        return mr_bench_say(table.command, EXIT_FAILURE, mr_status_text(MR_ENOMEM));
     exit_status = mr_options_start(&table, &bench->options, argc, argv, &first);
     if (exit_status < 0 && choose(&bench->options, &choice, &error) != MR_OK)
-        exit_status = say(EXIT_USAGE, error.text);
+        exit_status = mr_bench_say(table.command, MR_BENCH_EXIT_USAGE, error.text);
     if (exit_status >= 0) {
         free(bench);
         return exit_status;

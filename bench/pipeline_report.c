@@ -8,19 +8,12 @@
 #include <stdio.h>
 #include <string.h>
 
-#define TEXT_MAX ((size_t)16 << 20)
-
 enum mr_status mr_pipeline_add(struct mr_pipeline_bench *bench, const char *name,
                                const char *metric, const char *unit, const double *values,
                                size_t count, const char *ratio_to, const double *bottom)
 {
-    struct mr_result result = {.metric = metric, .unit = unit, .ratio_to = ratio_to};
-    enum mr_status status = mr_stats_of(values, count, &result.value);
-
-    (void)snprintf(result.name, sizeof(result.name), "%s", name);
-    if (status == MR_OK && ratio_to)
-        status = mr_stats_of_ratio(values, bottom, count, &result.ratio);
-    return status == MR_OK ? mr_results_add(&bench->results, &result) : status;
+    return mr_results_add_values(&bench->results, name, metric, unit, values, count,
+                                 ratio_to, bottom);
 }
 
 static const struct mr_table_column part_columns[] = {
@@ -77,31 +70,15 @@ static bool is_of(const char *name, size_t table)
     return table == 0;
 }
 
-static enum mr_status put_table(const struct mr_pipeline_bench *bench, size_t table,
-                                enum mr_table_form form, struct mr_buffer *out)
+static enum mr_status put_tables(void *context, enum mr_table_form form,
+                                 struct mr_buffer *out)
 {
-    struct mr_results part = {.bench = "pipeline"};
-    enum mr_status status = MR_OK;
-
-    for (size_t i = 0; i < bench->results.count && status == MR_OK; i++)
-        if (is_of(bench->results.items[i].name, table))
-            status = mr_results_add(&part, &bench->results.items[i]);
-    if (status == MR_OK && part.count > 0)
-        status = mr_results_table(&part, tables[table].columns, tables[table].count, form,
-                                  out);
-    if (status == MR_OK && part.count > 0)
-        status = mr_buffer_append_text(out, "\n");
-    mr_results_fini(&part);
-    return status;
-}
-
-static enum mr_status put_tables(const struct mr_pipeline_bench *bench,
-                                 enum mr_table_form form, struct mr_buffer *out)
-{
+    const struct mr_pipeline_bench *bench = context;
     enum mr_status status = MR_OK;
 
     for (size_t i = 0; i < MR_ARRAY_COUNT(tables) && status == MR_OK; i++)
-        status = put_table(bench, i, form, out);
+        status = mr_results_table_of(&bench->results, is_of, i, tables[i].columns,
+                                     tables[i].count, form, out);
     if (status == MR_OK)
         status = mr_buffer_append_format(
             out,
@@ -110,16 +87,15 @@ static enum mr_status put_tables(const struct mr_pipeline_bench *bench,
             "are "
             "of CPU time,\nper event (a call has two); plain: the same work as one loop "
             "that trusts its input; see docs/BENCHMARKS.md.\n",
-            bench->is_partial ? "INTERRUPTED: this is what was measured until then.\n"
-                              : "",
-            bench->options.loops, bench->discarded);
+            bench->is_partial ? MR_BENCH_INTERRUPTED : "", bench->options.loops,
+            bench->discarded);
     return status == MR_OK ? mr_bench_report_put_skipped(&bench->report, out) : status;
 }
 
 /* Bars of whole lanes and workers. */
-static enum mr_status put_chart(const struct mr_pipeline_bench *bench,
-                                struct mr_buffer *out)
+static enum mr_status put_chart(void *context, struct mr_buffer *out)
 {
+    const struct mr_pipeline_bench *bench = context;
     const struct mr_chart chart = {.title =
                                        "an event, ns of CPU time (median, 95 % interval)",
                                    .metric = "ns_per_event",
@@ -130,39 +106,18 @@ static enum mr_status put_chart(const struct mr_pipeline_bench *bench,
     return mr_chart_draw(&chart, &bench->results, out);
 }
 
-static enum mr_status write_files(const struct mr_pipeline_bench *bench,
-                                  struct mr_buffer *text, struct mr_error *error)
-{
-    enum mr_status status = mr_results_json(&bench->results, text);
-
-    if (status == MR_OK)
-        status = mr_bench_report_file(&bench->report, "pipeline.jsonl", text, error);
-    if (status == MR_OK)
-        status = put_tables(bench, MR_TABLE_MARKDOWN, text);
-    if (status == MR_OK)
-        status = mr_bench_report_file(&bench->report, "pipeline.md", text, error);
-    if (status == MR_OK)
-        status = put_chart(bench, text);
-    return status == MR_OK
-               ? mr_bench_report_file(&bench->report, "pipeline.svg", text, error)
-               : status;
-}
-
 enum mr_status mr_pipeline_write(struct mr_pipeline_bench *bench, struct mr_error *error)
 {
-    struct mr_buffer text;
-    enum mr_status status;
+    static const struct mr_bench_file files[] = {{"pipeline.svg", put_chart}};
+    const struct mr_bench_output output = {.results = &bench->results,
+                                           .tables = put_tables,
+                                           .files = files,
+                                           .file_count = MR_ARRAY_COUNT(files),
+                                           .bench = bench,
+                                           .is_json = bench->options.json};
 
     bench->results.bench = "pipeline";
     bench->results.discarded = bench->discarded;
     bench->results.is_partial = bench->is_partial;
-    mr_buffer_init(&text, TEXT_MAX);
-    status = write_files(bench, &text, error);
-    if (status == MR_OK)
-        status = bench->options.json ? mr_results_json(&bench->results, &text)
-                                     : put_tables(bench, MR_TABLE_TEXT, &text);
-    if (status == MR_OK)
-        status = mr_bench_report_print(&text, error);
-    mr_buffer_fini(&text);
-    return status;
+    return mr_bench_report_write(&bench->report, &output, error);
 }

@@ -8,7 +8,6 @@
 #include "bench/names.h"
 #include "bench/sqlite.h"
 
-#include <errno.h>
 #include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
@@ -16,8 +15,6 @@
 #include <string.h>
 #include <unistd.h>
 
-#define EXIT_USAGE 2
-#define EXIT_INTERRUPTED 130
 #define QUICK_SLICES 5
 #define QUICK_SLICE_NS MR_MILLISECOND_NS
 #define SELF_CHECK_NS 100.0
@@ -47,12 +44,6 @@ struct choice {
     bool rivals_everywhere; /* else only in workload tiny */
     bool clocks_everywhere; /* else, but for the first, only with MR_SINK_BARE() */
 };
-
-static int say(int exit_status, const char *text)
-{
-    (void)fprintf(stderr, "%s: %s\n", table.command, text);
-    return exit_status;
-}
 
 static enum mr_status choose(struct mr_probe_options *options, struct choice *choice,
                              struct mr_error *error)
@@ -316,7 +307,7 @@ static enum mr_status add_self_check(struct mr_probe_bench *bench)
     enum mr_status status = mr_probe_build(bench, which.variant, which.workload, &error);
 
     if (status != MR_OK && status != MR_END)
-        (void)say(0, error.text);
+        (void)mr_bench_say(table.command, 0, error.text);
     if (status == MR_OK)
         status = add_case(bench, &which);
     which.added_ns = SELF_CHECK_NS;
@@ -332,7 +323,7 @@ static int judge_self_check(const struct mr_probe_bench *bench)
                                 SELF_CHECK_NS * SELF_CHECK_SHARE;
 
     if (!added)
-        return say(EXIT_FAILURE, "nothing was measured");
+        return mr_bench_say(table.command, EXIT_FAILURE, "nothing was measured");
     (void)fprintf(
         stderr,
         "%s: %.0f ns added to each call are measured as %.2f ns (%.2f .. %.2f): "
@@ -342,48 +333,22 @@ static int judge_self_check(const struct mr_probe_bench *bench)
     return is_near ? EXIT_SUCCESS : EXIT_FAILURE;
 }
 
-static enum mr_status make_scratch(struct mr_probe_bench *bench, struct mr_error *error)
-{
-    char path[PATH_MAX];
-    enum mr_status status;
-
-    (void)snprintf(path, sizeof(path), "%.*s/scratch.%ld", PATH_MAX - 64,
-                   bench->options.out, (long)getpid());
-    status = mr_folder_make(path, error);
-    if (status == MR_OK && !realpath(path, bench->rivals.folder))
-        status = mr_error_set(error, MR_EIO, "%.100s: no usable path", path);
-    return status;
-}
-
-/* Every run as it was measured, for who doubts what was made of it. */
-static enum mr_status open_samples(struct mr_probe_bench *bench, struct mr_error *error)
-{
-    char path[PATH_MAX];
-
-    (void)snprintf(path, sizeof(path), "%.*s/samples.jsonl", PATH_MAX - 64,
-                   bench->options.out);
-    bench->samples = fopen(path, "we");
-    if (!bench->samples)
-        return mr_error_set_errno(error, MR_EIO, errno, "cannot write %.100s", path);
-    return MR_OK;
-}
-
 static enum mr_status prepare(struct mr_probe_bench *bench, struct mr_error *error)
 {
-    char path[PATH_MAX];
     uint32_t cpus = mr_machine_cpus();
     enum mr_status status;
 
     mr_bench_report_init(&bench->report, table.command, bench->options.out);
     bench->cpu = cpus > 1 ? (int)cpus - 1 : -1;
     mr_sqlite_find(bench->options.sqlite, bench->sqlite);
-    (void)snprintf(path, sizeof(path), "%.*s/programs", PATH_MAX - 64,
-                   bench->options.out);
     bench->rivals.build = &bench->build;
-    status = mr_build_init(&bench->build, path, error);
+    status = mr_bench_report_build(&bench->report, &bench->build, error);
     if (status == MR_OK)
-        status = make_scratch(bench, error);
-    return status == MR_OK ? open_samples(bench, error) : status;
+        status = mr_bench_report_scratch(&bench->report, "scratch", bench->rivals.folder,
+                                         error);
+    return status == MR_OK
+               ? mr_bench_report_samples(&bench->report, &bench->samples, error)
+               : status;
 }
 
 static bool uses(const struct mr_probe_bench *bench, enum mr_sink sink)
@@ -438,10 +403,10 @@ static void finish(struct mr_probe_bench *bench)
 static int measure(struct mr_probe_bench *bench, struct mr_error *error)
 {
     enum mr_status status = start_servers(bench, error);
-    int exit_status = EXIT_SUCCESS;
+    int exit_status;
 
     if (status != MR_OK)
-        return say(EXIT_FAILURE, error->text);
+        return mr_bench_fail(table.command, status, error);
     bench->rounds = (struct mr_rounds){.loops = (uint32_t)bench->options.loops,
                                        .case_count = bench->case_count,
                                        .measure = mr_probe_measure,
@@ -451,20 +416,18 @@ static int measure(struct mr_probe_bench *bench, struct mr_error *error)
     status = mr_probe_results(bench);
     if (status == MR_OK)
         status = mr_probe_write(bench, error);
-    if (status != MR_OK)
-        return say(EXIT_FAILURE,
-                   error->status == MR_OK ? mr_status_text(status) : error->text);
-    if (bench->rounds.kept == 0 && !bench->rounds.is_partial)
-        return say(EXIT_FAILURE, "the hypervisor took more than 1 % of every loop");
-    if (bench->options.self_check)
-        exit_status = judge_self_check(bench);
-    return bench->rounds.is_partial ? EXIT_INTERRUPTED : exit_status;
+    exit_status = mr_bench_report_ended(&bench->report, status, error, &bench->rounds);
+    if (exit_status >= 0)
+        return exit_status;
+    exit_status = bench->options.self_check ? judge_self_check(bench) : EXIT_SUCCESS;
+    return bench->rounds.is_partial ? MR_BENCH_EXIT_INTERRUPTED : exit_status;
 }
 
 static int run(struct mr_probe_bench *bench, struct choice *choice)
 {
     struct mr_error error = MR_ERROR_NONE;
     enum mr_status status = prepare(bench, &error);
+    int exit_status;
 
     if (status == MR_OK && bench->options.self_check) {
         status = add_self_check(bench);
@@ -472,14 +435,9 @@ static int run(struct mr_probe_bench *bench, struct choice *choice)
         leave_out_absent(bench, choice);
         status = add_all(bench, choice);
     }
-    if (status == MR_END || mr_interrupt_seen())
-        return say(EXIT_INTERRUPTED, "interrupted before anything was measured");
-    if (status != MR_OK)
-        return say(EXIT_FAILURE,
-                   error.status == MR_OK ? mr_status_text(status) : error.text);
-    if (bench->case_count == 0)
-        return say(EXIT_FAILURE, "nothing is left to measure");
-    return measure(bench, &error);
+    exit_status =
+        mr_bench_report_ready(&bench->report, status, &error, bench->case_count);
+    return exit_status < 0 ? measure(bench, &error) : exit_status;
 }
 
 int mr_bench_probe_command(int argc, char **argv)
@@ -490,10 +448,10 @@ int mr_bench_probe_command(int argc, char **argv)
     int first = 0, exit_status;
 
     if (!bench)
-        return say(EXIT_FAILURE, mr_status_text(MR_ENOMEM));
+        return mr_bench_say(table.command, EXIT_FAILURE, mr_status_text(MR_ENOMEM));
     exit_status = mr_options_start(&table, &bench->options, argc, argv, &first);
     if (exit_status < 0 && choose(&bench->options, &choice, &error) != MR_OK)
-        exit_status = say(EXIT_USAGE, error.text);
+        exit_status = mr_bench_say(table.command, MR_BENCH_EXIT_USAGE, error.text);
     if (exit_status >= 0) {
         free(bench);
         return exit_status;

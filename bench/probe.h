@@ -160,8 +160,9 @@ void mr_probe_stamps_ask(struct mr_probe_bench *bench);
 void mr_probe_stamps_compare(struct mr_probe_bench *bench, const char *output,
                              double values[MR_MEASURE_COUNT]);
 
-/* probe_report.c */
+/* probe_results.c */
 enum mr_status mr_probe_results(struct mr_probe_bench *bench);
+/* probe_report.c: files, then the table or JSON to stdout. */
 enum mr_status mr_probe_write(struct mr_probe_bench *bench, struct mr_error *error);
 
 #endif

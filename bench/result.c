@@ -6,6 +6,7 @@
 
 #include <inttypes.h>
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -24,6 +25,21 @@ enum mr_status mr_results_add(struct mr_results *results, const struct mr_result
     }
     results->items[results->count++] = *result;
     return MR_OK;
+}
+
+enum mr_status mr_results_add_values(struct mr_results *results, const char *name,
+                                     const char *metric, const char *unit,
+                                     const double *values, size_t count,
+                                     const char *ratio_to, const double *bottom)
+{
+    struct mr_result result = {
+        .metric = metric, .unit = unit, .ratio_to = bottom ? ratio_to : NULL};
+    enum mr_status status = mr_stats_of(values, count, &result.value);
+
+    (void)snprintf(result.name, sizeof(result.name), "%s", name);
+    if (status == MR_OK && result.ratio_to)
+        status = mr_stats_of_ratio(values, bottom, count, &result.ratio);
+    return status == MR_OK ? mr_results_add(results, &result) : status;
 }
 
 void mr_results_fini(struct mr_results *results)

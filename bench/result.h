@@ -51,6 +51,14 @@ struct mr_results {
 
 /* A copy of `result` at the end. MR_ENOMEM. */
 enum mr_status mr_results_add(struct mr_results *results, const struct mr_result *result);
+/*
+ * The stats of `count` values of a case, and, where neither `ratio_to` nor `bottom` is NULL, those of the ratio to that, pair by
+ * pair. MR_ENOMEM.
+ */
+enum mr_status mr_results_add_values(struct mr_results *results, const char *name,
+                                     const char *metric, const char *unit,
+                                     const double *values, size_t count,
+                                     const char *ratio_to, const double *bottom);
 void mr_results_fini(struct mr_results *results);
 /* The first result of this case and metric (and ratio, unless `ratio_to` is NULL). */
 const struct mr_result *mr_results_find(const struct mr_results *results,
@@ -78,5 +86,11 @@ enum mr_status mr_results_table(const struct mr_results *results,
                                 const struct mr_table_column *columns,
                                 size_t column_count, enum mr_table_form form,
                                 struct mr_buffer *out);
+/* The same of the cases that `is_of` takes, by name and `part`, and an empty line; nothing where there are none. MR_ENOMEM. */
+enum mr_status mr_results_table_of(const struct mr_results *results,
+                                   bool (*is_of)(const char *name, size_t part),
+                                   size_t part, const struct mr_table_column *columns,
+                                   size_t column_count, enum mr_table_form form,
+                                   struct mr_buffer *out);
 
 #endif

@@ -180,3 +180,24 @@ enum mr_status mr_results_table(const struct mr_results *results,
             status = put_row(&table, results->items[row].name);
     return status;
 }
+
+enum mr_status mr_results_table_of(const struct mr_results *results,
+                                   bool (*is_of)(const char *name, size_t part),
+                                   size_t part, const struct mr_table_column *columns,
+                                   size_t column_count, enum mr_table_form form,
+                                   struct mr_buffer *out)
+{
+    struct mr_results some = {.bench = results->bench};
+    enum mr_status status = MR_OK;
+
+    for (size_t i = 0; i < results->count && status == MR_OK; i++)
+        if (is_of(results->items[i].name, part))
+            status = mr_results_add(&some, &results->items[i]);
+    if (status == MR_OK && some.count > 0) {
+        status = mr_results_table(&some, columns, column_count, form, out);
+        if (status == MR_OK)
+            status = mr_buffer_append_text(out, "\n");
+    }
+    mr_results_fini(&some);
+    return status;
+}

@@ -124,6 +124,33 @@ static void a_table_leaves_empty_columns_out(void **state)
     mr_results_fini(&results);
 }
 
+static bool begins_with(const char *name, size_t part)
+{
+    return name[0] == (part == 0 ? 'h' : part == 1 ? 'a' : 'z');
+}
+
+static void a_table_of_some_cases_ends_with_an_empty_line(void **state)
+{
+    struct mr_results results;
+    struct mr_buffer out;
+
+    MR_UNUSED(state);
+    fill(&results);
+    mr_buffer_init(&out, 10000);
+    assert_int_equal(mr_results_table_of(&results, begins_with, 1, columns,
+                                         MR_ARRAY_COUNT(columns), MR_TABLE_TEXT, &out),
+                     MR_OK);
+    assert_string_equal(text_of(&out), "case                  ns\n"
+                                       "a<b>&/none/tiny/off  1.0\n\n");
+    mr_buffer_clear(&out);
+    assert_int_equal(mr_results_table_of(&results, begins_with, 2, columns,
+                                         MR_ARRAY_COUNT(columns), MR_TABLE_TEXT, &out),
+                     MR_OK);
+    assert_int_equal(out.size, 0);
+    mr_buffer_fini(&out);
+    mr_results_fini(&results);
+}
+
 static void a_chart_is_escaped_and_whole(void **state)
 {
     const struct mr_chart chart = {.title = "a <call>",
@@ -171,6 +198,7 @@ int main(void)
         cmocka_unit_test(a_line_of_json_has_all_its_members),
         cmocka_unit_test(what_is_absent_is_null),
         cmocka_unit_test(a_table_leaves_empty_columns_out),
+        cmocka_unit_test(a_table_of_some_cases_ends_with_an_empty_line),
         cmocka_unit_test(a_chart_is_escaped_and_whole),
         cmocka_unit_test(no_results_make_an_empty_chart_and_table),
     };
