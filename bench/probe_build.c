@@ -28,43 +28,20 @@ const char *mr_probe_program(const struct mr_probe_bench *bench,
     return mr_build_path(&bench->build, name, path);
 }
 
-/* The harness of the small workloads is never traced. */
-static enum mr_status compile_subject(const struct mr_probe_bench *bench,
-                                      const struct mr_variant *variant,
-                                      struct mr_words *objects, struct mr_error *error)
-{
-    struct mr_words flags = {0};
-    char object[64];
-    enum mr_status status = MR_OK;
-
-    mr_words_split(&flags, "-std=c17 -D_GNU_SOURCE -Isource");
-    if (variant->package) {
-        mr_words_add(&flags, "-DSUBJECT_PROBE");
-        status = mr_build_flags(&bench->build, variant->package, "--cflags-only-I",
-                                &flags, error);
-    }
-    (void)snprintf(object, sizeof(object), "subject.%s.o", variant->name);
-    if (status == MR_OK)
-        status = mr_variant_compile(&bench->build, variant, "bench/programs/subject.c",
-                                    object, &flags, objects, error);
-    mr_words_fini(&flags);
-    return status;
-}
-
 static enum mr_status compile_nops(struct mr_probe_bench *bench,
                                    const struct mr_variant *variant,
-                                   const struct mr_words *flags, struct mr_words *objects,
-                                   struct mr_error *error)
+                                   struct mr_words *objects, struct mr_error *error)
 {
     char from[PATH_MAX], to[PATH_MAX];
-    struct mr_words line = {0}, none = {0};
-    enum mr_status status;
+    struct mr_words line = {0}, flags = {0}, none = {0};
+    enum mr_status status = mr_variant_flags(&bench->build, variant, &flags, error);
 
     mr_words_split(&line, bench->build.compiler);
     mr_words_split(&line, "-O2");
-    mr_words_add_all(&line, flags);
+    mr_words_add_all(&line, &flags);
     mr_words_split(&line, "-S source/bench/programs/workload.c -o workload.patchable.s");
-    status = mr_build_run(&bench->build, &line, MR_VARIANT_TOOL_NS, error);
+    if (status == MR_OK)
+        status = mr_build_run(&bench->build, &line, MR_VARIANT_TOOL_NS, error);
     if (status == MR_OK)
         status =
             mr_probe_nops(mr_build_path(&bench->build, "workload.patchable.s", from),
@@ -73,6 +50,7 @@ static enum mr_status compile_nops(struct mr_probe_bench *bench,
         status = mr_variant_compile(&bench->build, variant, to, "workload.nops.o", &none,
                                     objects, error);
     mr_words_fini(&line);
+    mr_words_fini(&flags);
     return status;
 }
 
@@ -80,20 +58,14 @@ static enum mr_status build_small(struct mr_probe_bench *bench,
                                   const struct mr_variant *variant,
                                   struct mr_words *objects, struct mr_error *error)
 {
-    struct mr_words flags = {0};
-    char object[64];
-    enum mr_status status = mr_variant_flags(&bench->build, variant, &flags, error);
+    enum mr_status status =
+        mr_variant_compile_program(&bench->build, variant, "subject", objects, error);
 
-    (void)snprintf(object, sizeof(object), "workload.%s.o", variant->name);
-    if (status == MR_OK)
-        status = compile_subject(bench, variant, objects, error);
-    if (status == MR_OK && variant->kind == MR_VARIANT_NOPS)
-        status = compile_nops(bench, variant, &flags, objects, error);
-    else if (status == MR_OK)
-        status = mr_variant_compile(&bench->build, variant, "bench/programs/workload.c",
-                                    object, &flags, objects, error);
-    mr_words_fini(&flags);
-    return status;
+    if (status != MR_OK)
+        return status;
+    return variant->kind == MR_VARIANT_NOPS
+               ? compile_nops(bench, variant, objects, error)
+               : mr_variant_compile_workload(&bench->build, variant, objects, error);
 }
 
 static enum mr_status build_sqlite(struct mr_probe_bench *bench,
@@ -123,25 +95,12 @@ static enum mr_status build_stamps(struct mr_probe_bench *bench,
                                    const struct mr_variant *variant,
                                    struct mr_words *objects, struct mr_error *error)
 {
-    struct mr_words flags = {0};
-    char object[64];
-    enum mr_status status = mr_variant_flags(&bench->build, variant, &flags, error);
+    enum mr_status status =
+        mr_variant_compile_workload(&bench->build, variant, objects, error);
 
-    (void)snprintf(object, sizeof(object), "workload.%s.o", variant->name);
-    if (status == MR_OK)
-        status = mr_variant_compile(&bench->build, variant, "bench/programs/workload.c",
-                                    object, &flags, objects, error);
-    mr_words_fini(&flags);
-    mr_words_split(&flags, "-std=c17 -D_GNU_SOURCE -Isource");
-    (void)snprintf(object, sizeof(object), "stamps.%s.o", variant->name);
-    if (status == MR_OK)
-        status = mr_build_flags(&bench->build, variant->package, "--cflags-only-I",
-                                &flags, error);
-    if (status == MR_OK)
-        status = mr_variant_compile(&bench->build, variant, "bench/programs/stamps.c",
-                                    object, &flags, objects, error);
-    mr_words_fini(&flags);
-    return status;
+    return status == MR_OK ? mr_variant_compile_program(&bench->build, variant, "stamps",
+                                                        objects, error)
+                           : status;
 }
 
 /*

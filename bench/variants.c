@@ -4,6 +4,8 @@
 #include "bench/names.h"
 #include "bench/rivals.h"
 
+#include <stdio.h>
+
 #define NAMES_MAX 24
 
 /* As in docs/OPERATIONS.md: the flags that pkg-config gives, and no others. */
@@ -144,6 +146,47 @@ enum mr_status mr_variant_compile(const struct mr_build *build,
 
     mr_words_add(objects, "%s", object);
     return mr_build_object(build, &wanted, error);
+}
+
+enum mr_status mr_variant_compile_workload(const struct mr_build *build,
+                                           const struct mr_variant *variant,
+                                           struct mr_words *objects,
+                                           struct mr_error *error)
+{
+    struct mr_words flags = {0};
+    char object[64];
+    enum mr_status status = mr_variant_flags(build, variant, &flags, error);
+
+    (void)snprintf(object, sizeof(object), "workload.%s.o", variant->name);
+    if (status == MR_OK)
+        status = mr_variant_compile(build, variant, "bench/programs/workload.c", object,
+                                    &flags, objects, error);
+    mr_words_fini(&flags);
+    return status;
+}
+
+enum mr_status mr_variant_compile_program(const struct mr_build *build,
+                                          const struct mr_variant *variant,
+                                          const char *name, struct mr_words *objects,
+                                          struct mr_error *error)
+{
+    struct mr_words flags = {0};
+    char source[96], object[64];
+    enum mr_status status = MR_OK;
+
+    mr_words_split(&flags, "-std=c17 -D_GNU_SOURCE -Isource");
+    if (variant->package) {
+        mr_words_add(&flags, "-DPROGRAM_PROBE");
+        status =
+            mr_build_flags(build, variant->package, "--cflags-only-I", &flags, error);
+    }
+    (void)snprintf(source, sizeof(source), "bench/programs/%s.c", name);
+    (void)snprintf(object, sizeof(object), "%s.%s.o", name, variant->name);
+    if (status == MR_OK)
+        status =
+            mr_variant_compile(build, variant, source, object, &flags, objects, error);
+    mr_words_fini(&flags);
+    return status;
 }
 
 enum mr_status mr_variant_link(const struct mr_build *build,

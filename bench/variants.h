@@ -79,6 +79,16 @@ enum mr_status mr_variant_compile(const struct mr_build *build,
                                   const struct mr_variant *variant, const char *source,
                                   const char *object, const struct mr_words *flags,
                                   struct mr_words *objects, struct mr_error *error);
+/* Compiles what is measured, bench/programs/workload.c, with the variant's flags. */
+enum mr_status mr_variant_compile_workload(const struct mr_build *build,
+                                           const struct mr_variant *variant,
+                                           struct mr_words *objects,
+                                           struct mr_error *error);
+/* Compiles bench/programs/NAME.c around it: loops and clock reads, which are never traced. */
+enum mr_status mr_variant_compile_program(const struct mr_build *build,
+                                          const struct mr_variant *variant,
+                                          const char *name, struct mr_words *objects,
+                                          struct mr_error *error);
 /* Links `path` of objects, to which the libraries are added. */
 enum mr_status mr_variant_link(const struct mr_build *build,
                                const struct mr_variant *variant, const char *path,

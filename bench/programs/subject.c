@@ -16,19 +16,14 @@
  *     probe WRITTEN ACKED LOST             events, where a probe is recording
  */
 #include "base/compiler.h"
+#include "bench/programs/program.h"
 #include "bench/programs/workload.h"
 
 #include <pthread.h>
-#include <sched.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
-
-#if defined(SUBJECT_PROBE)
-#include <millrace/probe.h>
-#endif
 
 #define THREADS_MAX 64
 #define SLICES_MAX 1000
@@ -70,10 +65,7 @@ struct worker {
 
 static uint64_t now_ns(void)
 {
-    struct timespec time;
-
-    (void)clock_gettime(CLOCK_MONOTONIC_RAW, &time);
-    return (uint64_t)time.tv_sec * 1000000000 + (uint64_t)time.tv_nsec;
+    return program_now_ns(CLOCK_MONOTONIC_RAW);
 }
 
 static MR_NOINLINE void loop_floor(struct worker *worker, uint64_t count)
@@ -191,17 +183,6 @@ static uint64_t fit_added(struct worker *worker)
     return steps > 0 ? (uint64_t)(steps + 0.5) : 1;
 }
 
-static void stay_on(int cpu)
-{
-    cpu_set_t set;
-
-    if (cpu < 0)
-        return;
-    CPU_ZERO(&set);
-    CPU_SET((unsigned)cpu, &set);
-    (void)sched_setaffinity(0, sizeof(set), &set); /* 0: the calling thread */
-}
-
 static void meet(struct worker *worker)
 {
     (void)pthread_barrier_wait(worker->barrier);
@@ -213,7 +194,7 @@ static void *work(void *argument)
     const struct options *options = worker->options;
     double calls = workloads[options->workload].calls;
 
-    stay_on(options->cpu);
+    program_stay_on(options->cpu);
     worker->added_steps = fit_added(worker);
     worker->floor_count = fit(worker, time_floor);
     worker->runs = fit(worker, time_work);
@@ -295,16 +276,10 @@ static void print_batches(struct worker *worker)
 
 static void print_probe(void)
 {
-#if defined(SUBJECT_PROBE)
-    struct mr_probe_counts counts;
+#if defined(PROGRAM_PROBE)
     int flushed = mr_probe_flush(FLUSH_MS);
 
-    if (mr_probe_stats(&counts) == 0)
-        printf("probe %llu %llu %llu\n", (unsigned long long)counts.events_written,
-               (unsigned long long)counts.events_acked,
-               (unsigned long long)(counts.lost_ring_full + counts.lost_block_timeout +
-                                    counts.lost_budget + counts.lost_nested +
-                                    counts.lost_exit));
+    program_print_probe();
     if (flushed != 0 && mr_probe_enabled())
         fprintf(stderr, "subject: what was recorded is not in custody after %d ms\n",
                 FLUSH_MS);

@@ -18,20 +18,15 @@
  * FILE: of each thread u64 count, then as many u32, the ns of all calls of that thread in order (4.29 s at most).
  */
 #include "base/compiler.h"
+#include "bench/programs/program.h"
 #include "bench/programs/workload.h"
 
 #include <errno.h>
 #include <pthread.h>
-#include <sched.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
-
-#if defined(TRACES_PROBE)
-#include <millrace/probe.h>
-#endif
 
 #define THREADS_MAX 64
 #define STACK_PER_CALL 4096 /* more than a frame with any tracer's hooks in it */
@@ -59,14 +54,6 @@ struct caller {
     uint64_t start_ns, half_ns, end_ns, cpu_ns;
     uint32_t x;
 };
-
-static uint64_t now_ns(clockid_t clock)
-{
-    struct timespec time;
-
-    (void)clock_gettime(clock, &time);
-    return (uint64_t)time.tv_sec * 1000000000 + (uint64_t)time.tv_nsec;
-}
 
 /*
  * Fenced on both sides, as clock_gettime() is: else the read overtakes the end of the call, and up to 30 ns of it count
@@ -161,23 +148,13 @@ static void call_all(struct caller *caller, uint64_t from, uint64_t to)
 
 static double measure_tick(void)
 {
-    uint64_t start_ns = now_ns(CLOCK_MONOTONIC_RAW), start = workload_ticks(), spent_ns;
+    uint64_t start_ns = program_now_ns(CLOCK_MONOTONIC_RAW), start = workload_ticks(),
+             spent_ns;
 
     do
-        spent_ns = now_ns(CLOCK_MONOTONIC_RAW) - start_ns;
+        spent_ns = program_now_ns(CLOCK_MONOTONIC_RAW) - start_ns;
     while (spent_ns < 20000000);
     return (double)spent_ns / (double)(workload_ticks() - start);
-}
-
-static void stay_on(int cpu)
-{
-    cpu_set_t set;
-
-    if (cpu < 0)
-        return;
-    CPU_ZERO(&set);
-    CPU_SET((unsigned)cpu, &set);
-    (void)sched_setaffinity(0, sizeof(set), &set); /* 0: the calling thread */
 }
 
 static void *run(void *argument)
@@ -187,18 +164,18 @@ static void *run(void *argument)
     double tick_ns;
     uint64_t cpu_ns;
 
-    stay_on(options->cpu);
+    program_stay_on(options->cpu);
     tick_ns = measure_tick();
     caller->method_ticks = (uint64_t)((double)options->method_ns / tick_ns);
     caller->added_steps = fit_added(caller, tick_ns);
     (void)pthread_barrier_wait(caller->barrier);
-    cpu_ns = now_ns(CLOCK_THREAD_CPUTIME_ID);
-    caller->start_ns = now_ns(CLOCK_MONOTONIC_RAW);
+    cpu_ns = program_now_ns(CLOCK_THREAD_CPUTIME_ID);
+    caller->start_ns = program_now_ns(CLOCK_MONOTONIC_RAW);
     call_all(caller, 0, options->calls / 2);
-    caller->half_ns = now_ns(CLOCK_MONOTONIC_RAW);
+    caller->half_ns = program_now_ns(CLOCK_MONOTONIC_RAW);
     call_all(caller, options->calls / 2, options->calls);
-    caller->end_ns = now_ns(CLOCK_MONOTONIC_RAW);
-    caller->cpu_ns = now_ns(CLOCK_THREAD_CPUTIME_ID) - cpu_ns;
+    caller->end_ns = program_now_ns(CLOCK_MONOTONIC_RAW);
+    caller->cpu_ns = program_now_ns(CLOCK_THREAD_CPUTIME_ID) - cpu_ns;
     for (uint64_t i = 0; options->is_timed && i < options->calls; i++) {
         double ns = (double)caller->spent[i] * tick_ns + 0.5;
 
@@ -270,19 +247,14 @@ static uint64_t print_times(const struct caller *callers, const struct options *
 /* Until what was recorded is in custody. */
 static void print_probe(uint64_t start_ns)
 {
-#if defined(TRACES_PROBE)
-    struct mr_probe_counts counts;
+#if defined(PROGRAM_PROBE)
     int flushed = mr_probe_enabled() ? mr_probe_flush(FLUSH_MS) : -1;
 
-    printf("%llu\n", flushed == 0
-                         ? (unsigned long long)(now_ns(CLOCK_MONOTONIC_RAW) - start_ns)
-                         : 0ULL);
-    if (mr_probe_stats(&counts) == 0)
-        printf("probe %llu %llu %llu\n", (unsigned long long)counts.events_written,
-               (unsigned long long)counts.events_acked,
-               (unsigned long long)(counts.lost_ring_full + counts.lost_block_timeout +
-                                    counts.lost_budget + counts.lost_nested +
-                                    counts.lost_exit));
+    printf("%llu\n",
+           flushed == 0
+               ? (unsigned long long)(program_now_ns(CLOCK_MONOTONIC_RAW) - start_ns)
+               : 0ULL);
+    program_print_probe();
     if (flushed != 0 && mr_probe_enabled())
         fprintf(stderr, "traces: what was recorded is not in custody after %d ms\n",
                 FLUSH_MS);
