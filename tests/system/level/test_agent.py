@@ -46,7 +46,7 @@ def check_drain(balancer, workers, programs):
     workers[1].process.send_signal(signal.SIGUSR1)
     system.wait_until(lambda: balancer.state("w1").startswith(("DRAIN", "MAINT")), level.WAIT_S, "HAProxy sees that w1 drains")
     idle, drained = new_connections(balancer)
-    check((idle, drained) == (CONNECTIONS, 0), f"{drained} new connections to a worker that drains")
+    check(drained == 0 and idle >= CONNECTIONS, f"{drained} new connections to a worker that drains")  # its senders may come at the same time
     system.wait_until(lambda: balancer.state("w1").startswith("MAINT"), level.WAIT_S, "HAProxy sees that w1 is empty")
     check(level.senders(workers[1]) == 0 and level.agent_line(workers[1]).startswith("maint #"), level.agent_line(workers[1]))
     system.wait_until(lambda: level.senders(workers[0]) == 3, level.WAIT_S, "all senders are at w0")

@@ -126,8 +126,10 @@ class System:
             print("\n".join(text[-20:]))
 
     def environment(self, **more):
-        """Without any MILLRACE_ variable that the caller of the test happens to have."""
+        """Without any MILLRACE_ variable that the caller of the test happens to have. Workers have a spool only where a test gives them
+        one, in its own folder: what one that is killed leaves in /dev/shm is RAM, and would be read by a later test at the same port."""
         kept = {key: value for key, value in os.environ.items() if not key.startswith("MILLRACE_")}
+        kept["MILLRACE_SPOOL"] = "none"
         kept.update({key: str(value) for key, value in more.items()})
         if "MILLRACE_ENDPOINT" in kept:  # a traced program, which may fork: leaks are not looked for, as that may hang in a child
             kept["ASAN_OPTIONS"] = kept.get("ASAN_OPTIONS", "") + ":detect_leaks=0"
@@ -157,8 +159,6 @@ class System:
         return server
 
     def worker(self, forward, *options, level=1, listen="127.0.0.1:0", prefix=()):
-        if "--spool" not in options:  # what another test left at the same port is not this one's
-            options += ("--spool", "none")
         return self.start(f"worker-{level}", ["worker", "--listen", "tcp://" + listen, "--forward", forward,
                                               "--level", str(level), *options], prefix=prefix)
 

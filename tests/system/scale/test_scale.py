@@ -55,7 +55,7 @@ class Workers:
         self.pid_file = f"{self.folder}/{{n}}.pid"
         command = [system.MILLRACE, "worker", "--level", str(number_level), "--forward", forward, "--lanes", "1", "--peers", agents]
         places = (f"--listen tcp://127.0.0.1:{{n+{self.listen}}} --agent tcp://127.0.0.1:{{n+{self.agent}}} "
-                  f"--metrics 127.0.0.1:{{n+{self.http}}}")
+                  f"--metrics 127.0.0.1:{{n+{self.http}}} --spool {self.folder}/{{n}}.spool")
         self.start = f"{shlex.join(command)} {places} </dev/null >>{chain.folder}/level-{number_level}-{{n}}.log 2>&1 & echo $! >{self.pid_file}"
         self.drain = f"kill -USR1 $(cat {self.pid_file})"
         self.stop = f"kill $(cat {self.pid_file})"
