@@ -119,27 +119,6 @@ struct mr_spool_log *mr_spool_log_new(struct mr_spool *spool)
     return log;
 }
 
-static void free_log(struct mr_spool_log *log)
-{
-    while (log->files) {
-        struct mr_spool_file *file = log->files;
-
-        log->files = file->next;
-        mr_spool_file_free(log->spool, file, false);
-    }
-    free(log);
-}
-
-void mr_spool_logs_free(struct mr_spool *spool)
-{
-    while (spool->logs) {
-        struct mr_spool_log *log = spool->logs;
-
-        spool->logs = log->next;
-        free_log(log);
-    }
-}
-
 static bool is_needed(const struct mr_spool_share *share)
 {
     const struct mr_spool_sender *sender = share->sender;
@@ -165,6 +144,28 @@ static bool is_free(struct mr_spool_file *file)
         file->share_count--;
     }
     return true;
+}
+
+/* What nobody needs goes: in /dev/shm it is RAM, and the worker may never come back. */
+static void free_log(struct mr_spool_log *log)
+{
+    while (log->files) {
+        struct mr_spool_file *file = log->files;
+
+        log->files = file->next;
+        mr_spool_file_free(log->spool, file, is_free(file));
+    }
+    free(log);
+}
+
+void mr_spool_logs_free(struct mr_spool *spool)
+{
+    while (spool->logs) {
+        struct mr_spool_log *log = spool->logs;
+
+        spool->logs = log->next;
+        free_log(log);
+    }
 }
 
 /* A new content begins, over the old one. */

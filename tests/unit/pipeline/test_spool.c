@@ -449,6 +449,46 @@ static void full_it_says_so_and_goes_on_when_something_is_covered(void **state)
     assert_int_equal(recover_taken(), last + 1);
 }
 
+static bool has_file(const char *name)
+{
+    char path[128];
+
+    (void)snprintf(path, sizeof(path), "%s/%s", folder, name);
+    return access(path, F_OK) == 0;
+}
+
+/* A spool with five frames, closed when so many are covered. */
+static void close_covered(uint64_t covered)
+{
+    struct told told = {.commits_done = 0};
+    struct mr_spool *spool = open_spool(SMALL);
+    struct mr_spool_log *log = mr_spool_log_new(spool);
+
+    put_sender(spool, 0);
+    for (int i = 0; i < 5; i++)
+        append(spool, log, &told, 0);
+    told.covered[0][0] = covered;
+    assert_int_equal(commit(spool, &told), MR_OK);
+    assert_true(has_file("frames/1"));
+    mr_spool_close(spool);
+}
+
+static void closed_it_keeps_files_of_frames_that_are_not_covered(void **state)
+{
+    (void)state;
+    close_covered(4);
+    assert_true(has_file("frames/1"));
+    assert_int_equal(recover_taken(), 5);
+}
+
+static void closed_it_keeps_no_others(void **state)
+{
+    (void)state;
+    close_covered(5);
+    assert_false(has_file("frames/1"));
+    assert_int_equal(recover_taken(), 5);
+}
+
 static void a_commit_that_finds_no_room_changes_nothing(void **state)
 {
     struct told told = {.commits_done = 0};
@@ -497,6 +537,11 @@ int main(void)
         cmocka_unit_test_setup_teardown(
             full_it_says_so_and_goes_on_when_something_is_covered, make_folder,
             remove_folder),
+        cmocka_unit_test_setup_teardown(
+            closed_it_keeps_files_of_frames_that_are_not_covered, make_folder,
+            remove_folder),
+        cmocka_unit_test_setup_teardown(closed_it_keeps_no_others, make_folder,
+                                        remove_folder),
         cmocka_unit_test_setup_teardown(a_commit_that_finds_no_room_changes_nothing,
                                         make_folder, remove_folder),
     };
