@@ -44,6 +44,8 @@ static const char schema[] =
     "CREATE INDEX IF NOT EXISTS dict_sender ON dict(sender);"
     "CREATE UNIQUE INDEX IF NOT EXISTS dict_once ON dict(sender, serial, sequence)"
     " WHERE sequence > 0;"
+    "CREATE TABLE IF NOT EXISTS told(sender BLOB, serial, item BLOB,"
+    " PRIMARY KEY(sender, serial, item)) WITHOUT ROWID;"
     "CREATE TABLE IF NOT EXISTS source(sender BLOB PRIMARY KEY, serial, state BLOB)"
     " WITHOUT ROWID;"
     "CREATE TABLE IF NOT EXISTS stream(sender BLOB, stream, serial, state BLOB,"
@@ -472,31 +474,6 @@ enum mr_status mr_spool_forget_sender(struct mr_spool *spool,
     return status;
 }
 
-enum mr_status mr_spool_put_dict(struct mr_spool *spool,
-                                 const struct mr_spool_sender *sender, uint32_t serial,
-                                 uint64_t sequence, struct mr_span payload,
-                                 struct mr_error *error)
-{
-    struct mr_sql sql;
-    enum mr_status status;
-
-    pthread_mutex_lock(&spool->lock);
-    status = mr_sql_prepare(spool->db,
-                            "INSERT OR IGNORE INTO dict(sender, serial, sequence, "
-                            "payload) VALUES(?, ?, ?, ?)",
-                            &sql, error);
-    if (status == MR_OK) {
-        mr_sql_id(&sql, sender->id);
-        mr_sql_u64(&sql, serial);
-        mr_sql_u64(&sql, sequence);
-        mr_sql_blob(&sql, payload);
-        status = mr_sql_run(&sql, error);
-    }
-    status = finish(spool, &sql, status, error);
-    pthread_mutex_unlock(&spool->lock);
-    return status;
-}
-
 /* All of it may have been sent. */
 static enum mr_status get_outbox(struct mr_spool *spool, struct mr_spool_upward *upward,
                                  struct mr_error *error)
@@ -586,11 +563,12 @@ static enum mr_status put_frames(struct mr_spool *spool, uint64_t sequence,
     return status;
 }
 
-/* One statement for a kind of entry; which of its values it takes, in this order. */
+#define WRITERS_MAX 5
+/* Statements for a kind of entry; which of its values it takes, in this order. */
 static const struct {
     const char *text;
     bool has_id, has_stream, has_serial, has_sequence, has_bytes;
-} writers[][4] = {
+} writers[][WRITERS_MAX] = {
     [MR_MARK_COVER] = {{"UPDATE sender SET covered = max(covered, ?2) WHERE id = ?1",
                         .has_id = true, .has_sequence = true}},
     [MR_MARK_SOURCE] = {{"REPLACE INTO source VALUES(?, ?, ?)", .has_id = true,
@@ -602,6 +580,8 @@ static const struct {
                             {"DELETE FROM stream WHERE sender = ? AND serial <= ?",
                              .has_id = true, .has_serial = true},
                             {"DELETE FROM dict WHERE sender = ? AND serial <= ?",
+                             .has_id = true, .has_serial = true},
+                            {"DELETE FROM told WHERE sender = ? AND serial <= ?",
                              .has_id = true, .has_serial = true}},
     [MR_MARK_STREAM] = {{"REPLACE INTO stream VALUES(?, ?, ?, ?)", .has_id = true,
                          .has_stream = true, .has_serial = true, .has_bytes = true}},
@@ -615,12 +595,13 @@ static const struct {
 static enum mr_status put_marks(struct mr_spool *spool, struct mr_span marks,
                                 struct mr_error *error)
 {
-    struct mr_sql sql[MR_MARK_KIND_COUNT][4] = {0};
+    struct mr_sql sql[MR_MARK_KIND_COUNT][WRITERS_MAX] = {0};
     struct mr_mark mark;
     enum mr_status status = MR_OK;
 
     while (status == MR_OK && mr_mark_next(&marks, &mark)) {
-        for (size_t i = 0; status == MR_OK && i < 4 && writers[mark.kind][i].text; i++) {
+        for (size_t i = 0;
+             status == MR_OK && i < WRITERS_MAX && writers[mark.kind][i].text; i++) {
             struct mr_sql *one = &sql[mark.kind][i];
 
             if (!one->statement)
@@ -642,7 +623,7 @@ static enum mr_status put_marks(struct mr_spool *spool, struct mr_span marks,
         }
     }
     for (size_t kind = 0; kind < MR_MARK_KIND_COUNT; kind++)
-        for (size_t i = 0; i < 4; i++)
+        for (size_t i = 0; i < WRITERS_MAX; i++)
             mr_sql_finish(&sql[kind][i]);
     return status;
 }
@@ -667,14 +648,13 @@ static void tell_marks(struct mr_spool *spool, struct mr_span marks)
     }
 }
 
-static enum mr_status begin(struct mr_spool *spool, struct mr_error *error)
+enum mr_status mr_spool_begin(struct mr_spool *spool, struct mr_error *error)
 {
     return mr_sql_exec(spool->db, "BEGIN IMMEDIATE", error);
 }
 
-/* Commits, or undoes all of it. */
-static enum mr_status end(struct mr_spool *spool, enum mr_status status,
-                          struct mr_error *error)
+enum mr_status mr_spool_end(struct mr_spool *spool, enum mr_status status,
+                            struct mr_error *error)
 {
     int code;
 
@@ -701,12 +681,12 @@ enum mr_status mr_spool_commit(struct mr_spool *spool, uint64_t first_sequence,
     enum mr_status status;
 
     pthread_mutex_lock(&spool->lock);
-    status = begin(spool, error);
+    status = mr_spool_begin(spool, error);
     if (status == MR_OK)
         status = put_frames(spool, first_sequence, frames, error);
     if (status == MR_OK)
         status = put_marks(spool, marks, error);
-    status = end(spool, status, error);
+    status = mr_spool_end(spool, status, error);
     if (status == MR_OK)
         tell_marks(spool, marks);
     pthread_mutex_unlock(&spool->lock);
@@ -747,10 +727,10 @@ enum mr_status mr_spool_keep(struct mr_spool *spool,
     enum mr_status status;
 
     pthread_mutex_lock(&spool->lock);
-    status = begin(spool, error);
+    status = mr_spool_begin(spool, error);
     if (status == MR_OK)
         status = put_upward(spool, custody, acked, error);
-    status = end(spool, status, error);
+    status = mr_spool_end(spool, status, error);
     pthread_mutex_unlock(&spool->lock);
     return status;
 }

@@ -93,11 +93,18 @@ enum mr_status mr_spool_move_sender(struct mr_spool *spool,
 enum mr_status mr_spool_forget_sender(struct mr_spool *spool,
                                       struct mr_spool_sender *sender,
                                       struct mr_error *error);
-/* A DICT payload of a probe, expanded; it stays until its source is over. Frame 0: out of custody. */
+/*
+ * A DICT payload of a probe, expanded; it stays until its source is over. Frame 0: out of custody, told again: of its items those
+ * are kept that no earlier telling had. MR_ELIMIT: no room; MR_EFORMAT: frame 0, and it is damaged.
+ */
 enum mr_status mr_spool_put_dict(struct mr_spool *spool,
                                  const struct mr_spool_sender *sender, uint32_t serial,
                                  uint64_t sequence, struct mr_span payload,
                                  struct mr_error *error);
+
+struct mr_dict_item;
+/* Whether later frames need the item to be read; others tell only how a source is, and are not kept. */
+bool mr_spool_keeps_item(const struct mr_dict_item *item);
 
 /* The other end: forward. */
 struct mr_spool_frame {

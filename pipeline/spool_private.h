@@ -50,6 +50,10 @@ struct mr_spool {
     _Atomic uint64_t frame_bytes;              /* allocated; relaxed: a measure */
 };
 
+/* With the lock held. A transaction; end() commits it, or undoes all of it where `status` is none of MR_OK. */
+enum mr_status mr_spool_begin(struct mr_spool *spool, struct mr_error *error);
+enum mr_status mr_spool_end(struct mr_spool *spool, enum mr_status status,
+                            struct mr_error *error);
 /* With the lock held. */
 struct mr_spool_sender *mr_spool_find_or_add(struct mr_spool *spool, struct mr_id id);
 

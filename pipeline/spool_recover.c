@@ -18,7 +18,6 @@
 #include "net/frame.h"
 
 #define MAX_FRAME (64u << 20)
-#define DICTS_MAX 65536u
 
 /* A frame that was found. */
 struct found_frame {
@@ -38,6 +37,8 @@ struct recovery {
     struct map *maps;
     struct found_frame *frames;
     size_t frame_count, frame_capacity;
+    struct mr_table used_sites; /* by open calls */
+    bool knows_used;            /* all of them */
     struct mr_error *error;
 };
 
@@ -280,6 +281,13 @@ static enum mr_status take_source(struct recovery *recovery, struct mr_spool_fou
     return status == MR_END ? MR_OK : status;
 }
 
+static void use_sites(struct recovery *recovery, const struct mr_resume_stream *stream)
+{
+    for (uint32_t i = 0; i < stream->depth; i++)
+        if (mr_table_put(&recovery->used_sites, stream->calls[i].site_id, 0) != MR_OK)
+            recovery->knows_used = false;
+}
+
 static enum mr_status take_streams(struct recovery *recovery,
                                    struct mr_spool_found *found)
 {
@@ -297,6 +305,8 @@ static enum mr_status take_streams(struct recovery *recovery,
         uint32_t stream = (uint32_t)mr_sql_get_u64(&sql);
 
         status = mr_resume_add_stream(found->resume, stream, mr_sql_get_blob(&sql));
+        if (status == MR_OK)
+            use_sites(recovery, &found->resume->streams[found->resume->stream_count - 1]);
         if (status == MR_EFORMAT)
             mr_log_error("--spool %s: where stream %" PRIu32
                          " stands is damaged: it begins anew",
@@ -321,6 +331,53 @@ static enum mr_status take_sites(struct recovery *recovery)
     }
     mr_sql_finish(&sql);
     return status == MR_END ? MR_OK : status;
+}
+
+static enum mr_status drop_site(struct recovery *recovery, struct mr_id id,
+                                struct mr_error *error)
+{
+    struct mr_sql sql;
+    enum mr_status status =
+        mr_sql_prepare(recovery->spool->db, "DELETE FROM site WHERE id = ?", &sql, error);
+
+    if (status != MR_OK)
+        return status;
+    mr_sql_id(&sql, id);
+    status = mr_sql_run(&sql, error);
+    mr_sql_finish(&sql);
+    return status;
+}
+
+static enum mr_status drop_unused(struct recovery *recovery, struct mr_error *error)
+{
+    struct mr_sql sql;
+    enum mr_status status =
+        mr_sql_prepare(recovery->spool->db, "SELECT id FROM site", &sql, error);
+
+    while (status == MR_OK && (status = mr_sql_row(&sql, error)) == MR_OK) {
+        struct mr_id id = mr_sql_get_id(&sql);
+
+        if (mr_table_find(&recovery->used_sites, id) == MR_TABLE_NONE)
+            status = drop_site(recovery, id, error); /* SQLite allows it of this row */
+    }
+    mr_sql_finish(&sql);
+    return status == MR_END ? MR_OK : status;
+}
+
+/* Sites that no open call needs: the lanes begin anew, and tell those that they will need. Where there is no room, the next start does it. */
+static void prune_sites(struct recovery *recovery)
+{
+    struct mr_error error = MR_ERROR_NONE;
+    enum mr_status status;
+
+    if (!recovery->knows_used)
+        return;
+    status = mr_spool_begin(recovery->spool, &error);
+    if (status == MR_OK)
+        status = mr_spool_end(recovery->spool, drop_unused(recovery, &error), &error);
+    if (status != MR_OK)
+        mr_log_warn("--spool %s: sites of the past stay in it: %s",
+                    recovery->spool->folder, error.text);
 }
 
 static bool read_position(struct mr_sql *sql, struct mr_spool_position *position)
@@ -417,9 +474,11 @@ enum mr_status mr_spool_recover(struct mr_spool *spool,
                                                        struct mr_spool_found *found),
                                 void *context, struct mr_error *error)
 {
-    struct recovery recovery = {.spool = spool, .error = error};
-    enum mr_status status = read_files(&recovery);
+    struct recovery recovery = {.spool = spool, .knows_used = true, .error = error};
+    enum mr_status status;
 
+    mr_table_init(&recovery.used_sites, MR_TABLE_COUNT_MAX);
+    status = read_files(&recovery);
     if (recovery.frame_count)
         qsort(recovery.frames, recovery.frame_count, sizeof(*recovery.frames),
               compare_frames);
@@ -427,6 +486,9 @@ enum mr_status mr_spool_recover(struct mr_spool *spool,
         status = take_sites(&recovery);
     if (status == MR_OK)
         status = take_senders(&recovery, take, context);
+    if (status == MR_OK)
+        prune_sites(&recovery);
+    mr_table_fini(&recovery.used_sites);
     while (recovery.maps) {
         struct map *map = recovery.maps;
 

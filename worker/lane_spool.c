@@ -94,8 +94,10 @@ static void adopt(struct mr_lane *lane, struct mr_lane_recovered *from)
     struct mr_lane_sender *sender = mr_senders_add(&lane->senders, from->kept->id);
 
     if (!sender) {
-        mr_log_error("%s: no room for a sender of the spool (--max-senders)",
+        mr_log_error("%s: no room for a sender of the spool (--max-senders): what it has "
+                     "stays there for the next start",
                      lane->config.name);
+        mr_lane_count(&lane->config.counters->senders_left, 1);
         return;
     }
     sender->custody = from->position.custody;
@@ -264,8 +266,7 @@ static bool is_lasting(struct mr_span payload)
     if (status != MR_OK)
         return false;
     while (!lasts && mr_dict_next(&reader, &item, NULL) == MR_OK)
-        lasts = item.kind != MR_DICT_SYNC && item.kind != MR_DICT_TICKER &&
-                item.kind != MR_DICT_LINK && item.kind != MR_DICT_SOURCE_LOSS;
+        lasts = mr_spool_keeps_item(&item);
     mr_dict_close(&reader);
     return lasts;
 }

@@ -68,7 +68,18 @@ static struct mr_spool *open_spool(const char *folder)
     return spool;
 }
 
-static void start(struct rig *rig)
+static enum mr_status add_recovered(void *context, struct mr_spool_found *found)
+{
+    struct mr_lane_recovered **first = context, *one;
+
+    assert_int_equal(mr_lane_recovered_new(found, &one), MR_OK);
+    one->next = *first;
+    *first = one;
+    return MR_OK;
+}
+
+/* On the spool in `folder`, or on a new one. */
+static void start_on(struct rig *rig, const char *folder)
 {
     struct mr_error error = MR_ERROR_NONE;
     const struct mr_graph_node node = {&counting_filter, &rig->counting_config,
@@ -84,8 +95,7 @@ static void start(struct rig *rig)
 
     *rig = (struct rig){.fd = -1};
     rig->counting_config = &rig->counting;
-    (void)snprintf(rig->folder, sizeof(rig->folder), "/tmp/millrace-lane-XXXXXX");
-    assert_non_null(mkdtemp(rig->folder));
+    (void)snprintf(rig->folder, sizeof(rig->folder), "%s", folder);
     rig->spool = open_spool(rig->folder);
     mr_asks_init(&rig->asks, NULL, NULL);
     assert_int_equal(mr_graph_new(&node, 1, "lane", &rig->graph, &error), MR_OK);
@@ -95,13 +105,22 @@ static void start(struct rig *rig)
     config.spool = rig->spool;
     config.log = mr_spool_log_new(rig->spool);
     assert_non_null(config.log);
+    assert_int_equal(
+        mr_spool_recover(rig->spool, add_recovered, &config.recovered, &error), MR_OK);
     assert_int_equal(mr_lane_start(&rig->lane, &config, &error), MR_OK);
 }
 
-static void stop(struct rig *rig)
+static void start(struct rig *rig)
 {
-    char command[96];
+    char folder[] = "/tmp/millrace-lane-XXXXXX";
 
+    assert_non_null(mkdtemp(folder));
+    start_on(rig, folder);
+}
+
+/* The spool stays. */
+static void leave(struct rig *rig)
+{
     if (rig->fd >= 0)
         (void)close(rig->fd);
     mr_lane_stop(&rig->lane, 1);
@@ -109,6 +128,13 @@ static void stop(struct rig *rig)
     mr_graph_free(rig->graph);
     mr_asks_fini(&rig->asks);
     mr_spool_close(rig->spool);
+}
+
+static void stop(struct rig *rig)
+{
+    char command[96];
+
+    leave(rig);
     (void)snprintf(command, sizeof(command), "rm -r %s", rig->folder);
     assert_int_equal(system(command), 0); /* NOLINT(cert-env33-c): of a name made here */
 }
@@ -245,10 +271,46 @@ static void one_that_was_refused_for_room_goes_on_with_its_source(void **state)
     free(rig);
 }
 
+static void senders_of_the_spool_without_room_are_counted_and_stay(void **state)
+{
+    struct rig *rig = malloc(sizeof(*rig));
+    struct mr_error error = MR_ERROR_NONE;
+    uint8_t hello[MR_WIRE_MAX_CONTROL];
+    char folder[sizeof(rig->folder)];
+
+    MR_UNUSED(state);
+    assert_non_null(rig);
+    start(rig);
+    for (uint64_t i = 1; i <= 3; i++) { /* one more than --max-senders */
+        struct mr_hello of = hello_of(rig, 1);
+        const struct mr_spool_position position = {
+            .custody = {.state = MR_CUSTODY_BROKEN, .epoch = 1}};
+        size_t size;
+
+        of.sender.lo = i;
+        size = mr_hello_put(&of, hello, sizeof(hello));
+        assert_int_equal(
+            mr_spool_put_sender(rig->spool, mr_spool_sender(rig->spool, of.sender),
+                                &position, mr_span_of(hello, size), true, &error),
+            MR_OK);
+    }
+    for (int starts = 0; starts < 2; starts++) {
+        memcpy(folder, rig->folder, sizeof(folder));
+        leave(rig);
+        start_on(rig, folder);
+        while (mr_load_relaxed(&rig->counters.senders_left) == 0)
+            (void)usleep(1000); /* CTest ends it */
+        assert_int_equal(mr_load_relaxed(&rig->counters.senders_left), 1);
+    }
+    stop(rig);
+    free(rig);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(one_that_was_refused_for_room_goes_on_with_its_source),
+        cmocka_unit_test(senders_of_the_spool_without_room_are_counted_and_stay),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
