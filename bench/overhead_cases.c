@@ -4,6 +4,7 @@
 
 #include "bench/machine.h"
 #include "bench/names.h"
+#include "bench/self_check.h"
 
 #include <inttypes.h>
 #include <math.h>
@@ -17,7 +18,6 @@
 #define CALL_NS 60.0   /* a traced call, about */
 #define LINK_MBIT 500  /* of the seed's cloud */
 #define CALLS_LEAST 2000
-#define SELF_CHECK_NS 100.0
 #define PEERS_MAX 16
 
 const char *const mr_phase_names[MR_PHASE_COUNT] = {
@@ -123,10 +123,10 @@ static void name_case(struct mr_overhead_case *which, const char *policy)
         (void)snprintf(extra + strlen(extra), sizeof(extra) - strlen(extra), "-%dmbit",
                        LINK_MBIT);
     (void)snprintf(which->name, sizeof(which->name),
-                   "%s/%s/%s/%s/d%" PRIu64 "-t%" PRIu64 "-m%" PRIu64 "%s",
-                   mr_phase_names[which->phase],
-                   which->added_ns > 0 ? "self-check" : system, clock, policy,
-                   point->depth, point->threads, point->method_ns, extra);
+                   "%s/%s%s/%s/%s/d%" PRIu64 "-t%" PRIu64 "-m%" PRIu64 "%s",
+                   mr_phase_names[which->phase], system,
+                   which->added_ns > 0 ? "-self-check" : "", clock, policy, point->depth,
+                   point->threads, point->method_ns, extra);
 }
 
 static enum mr_status add_case(struct mr_overhead_bench *bench,
@@ -359,17 +359,31 @@ static enum mr_status add_java(struct mr_overhead_bench *bench,
     return status;
 }
 
+/* Each phase twice: as it is, and with the time that is added. `none` needs no door that can be had. */
 static enum mr_status add_self_check(struct mr_overhead_bench *bench,
-                                     const struct mr_overhead_point *point,
-                                     struct mr_error *error)
+                                     const struct choice *choice,
+                                     const struct mr_overhead_point *point)
 {
     struct mr_overhead_case which = {.variant = &mr_variants[0], .point = *point};
-    enum mr_status status = mr_overhead_build(bench, which.variant, error);
+    uint32_t none = choice->phases & UINT32_C(1) << MR_PHASE_NONE;
+    bool is_there = false;
+    enum mr_status status = need(bench, which.variant, &is_there);
 
-    if (status == MR_OK)
-        status = add_case(bench, &which);
-    which.added_ns = SELF_CHECK_NS;
-    return status == MR_OK ? add_case(bench, &which) : status;
+    for (int added = 0; added < 2 && is_there && status == MR_OK; added++) {
+        which.added_ns = added ? MR_SELF_CHECK_NS : 0;
+        status = add_phases(bench, none, 0, which);
+    }
+    for (size_t i = 0; i < mr_variant_count && status == MR_OK; i++) {
+        which.variant = &mr_variants[i];
+        is_there = false;
+        if (choice->variants >> i & 1 && which.variant->kind == MR_VARIANT_DOOR)
+            status = need(bench, which.variant, &is_there);
+        for (int added = 0; added < 2 && is_there && status == MR_OK; added++) {
+            which.added_ns = added ? MR_SELF_CHECK_NS : 0;
+            status = add_phases(bench, choice->phases & ~none, choice->clocks, which);
+        }
+    }
+    return status;
 }
 
 enum mr_status mr_overhead_add_all(struct mr_overhead_bench *bench,
@@ -385,7 +399,7 @@ enum mr_status mr_overhead_add_all(struct mr_overhead_bench *bench,
     enum mr_status status = choose(options, &choice, error);
 
     if (status == MR_OK && options->self_check)
-        return add_self_check(bench, &point, error);
+        return add_self_check(bench, &choice, &point);
     for (size_t i = 0; i < mr_variant_count && status == MR_OK; i++)
         if (choice.variants >> i & 1)
             status = add_door(bench, &choice, &mr_variants[i], &point);

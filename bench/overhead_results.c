@@ -122,7 +122,8 @@ static void add_case(struct adder *adder, const struct mr_overhead_case *which)
             add_value(adder, which, MR_OVERHEAD_TRACES, "collecting", collecting);
     }
     if (which->added_ns > 0)
-        add_difference(adder, which, none, "added_ns", MR_OVERHEAD_BLOCKS);
+        add_difference(adder, which, mr_overhead_other(bench, which, which->phase),
+                       "added_ns", MR_OVERHEAD_BLOCKS);
     else if (which->phase > MR_PHASE_NONE && which->variant &&
              which->variant->kind == MR_VARIANT_DOOR)
         add_difference(adder, which,

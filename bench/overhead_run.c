@@ -23,6 +23,7 @@ struct run {
     struct mr_command command;
     double values[MR_OVERHEAD_MEASURES];
     double arrived, bytes; /* events at the end of the chain; NAN: nobody counts */
+    double fitted;         /* root calls that the program made besides */
     double lost;           /* as the tracer itself tells; NAN: it has no account */
 };
 
@@ -114,6 +115,8 @@ static void read_output(struct run *run)
             run->values[MR_OVERHEAD_CPU_WRITER] =
                 ((double)run->command.cpu_ns - numbers[0]) / 1e9;
     }
+    if (read_line(text, "fitted ", numbers, 1) == 1)
+        run->fitted = numbers[0];
     if (read_line(text, "memory ", numbers, 1) == 1 && numbers[0] > 0)
         run->values[MR_OVERHEAD_PEAK_PROGRAM] = numbers[0];
 }
@@ -269,7 +272,8 @@ static void take_spread(struct run *run)
 static void take_account(struct run *run)
 {
     const struct mr_overhead_point *point = &run->which->point;
-    double made = 2.0 * (double)(point->calls * point->depth * point->threads);
+    double roots = (double)(point->calls * point->threads) + run->fitted;
+    double made = 2.0 * (double)point->depth * roots;
 
     if (!isnan(run->arrived)) {
         double missing = made - run->arrived;

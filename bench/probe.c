@@ -6,6 +6,7 @@
 #include "bench/interrupt.h"
 #include "bench/machine.h"
 #include "bench/names.h"
+#include "bench/self_check.h"
 #include "bench/sqlite.h"
 
 #include <inttypes.h>
@@ -17,8 +18,6 @@
 
 #define QUICK_SLICES 5
 #define QUICK_SLICE_NS MR_MILLISECOND_NS
-#define SELF_CHECK_NS 100.0
-#define SELF_CHECK_SHARE 0.05
 #define THREADS_MAX 64
 #define THREAD_LIST_MAX 16
 
@@ -310,7 +309,7 @@ static enum mr_status add_self_check(struct mr_probe_bench *bench)
         (void)mr_bench_say(table.command, 0, error.text);
     if (status == MR_OK)
         status = add_case(bench, &which);
-    which.added_ns = SELF_CHECK_NS;
+    which.added_ns = MR_SELF_CHECK_NS;
     return status == MR_OK ? add_case(bench, &which) : status;
 }
 
@@ -319,18 +318,11 @@ static int judge_self_check(const struct mr_probe_bench *bench)
 {
     const struct mr_result *added = mr_results_find(
         &bench->results, "self-check/none/tiny/off", "added_ns_per_call", NULL);
-    bool is_near = added && fabs(added->value.median - SELF_CHECK_NS) <=
-                                SELF_CHECK_NS * SELF_CHECK_SHARE;
 
     if (!added)
         return mr_bench_say(table.command, EXIT_FAILURE, "nothing was measured");
-    (void)fprintf(
-        stderr,
-        "%s: %.0f ns added to each call are measured as %.2f ns (%.2f .. %.2f): "
-        "%s within %.0f %%\n",
-        table.command, SELF_CHECK_NS, added->value.median, added->value.low,
-        added->value.high, is_near ? "is" : "NOT", 100 * SELF_CHECK_SHARE);
-    return is_near ? EXIT_SUCCESS : EXIT_FAILURE;
+    return mr_self_check_tell(table.command, "each call", &added->value) ? EXIT_SUCCESS
+                                                                         : EXIT_FAILURE;
 }
 
 static enum mr_status prepare(struct mr_probe_bench *bench, struct mr_error *error)

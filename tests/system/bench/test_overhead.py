@@ -127,11 +127,25 @@ def check_link(folder):
 
 
 def check_self_check(folder):
-    """That it runs and tells; how well it did is not a test's affair."""
-    run = bench(folder, "--self-check", "--calls", "20000", "--loops", "3")
+    """Each phase has a verdict; how well it did is not a test's affair. What the fit records besides is no loss, and hides none."""
+    run = bench(folder, "--self-check", "--calls", "20000", "--loops", "3", "--json", "--out", "checked")
     check(run.returncode in (0, 1), f"ended with {run.returncode}: {run.stderr}")
-    check("100 ns added to each root call are measured as" in run.stderr, run.stderr)
-    check(any(word in run.stderr for word in [": pass", ": FAIL", ": too noisy"]), run.stderr)
+    lines = [json.loads(line) for line in run.stdout.splitlines()]
+    verdicts = {}
+    for line in run.stderr.splitlines():
+        if "100 ns added to each root call of " in line:
+            case, words = line.split("each root call of ")[1].split(" are measured as ")
+            verdicts[case] = words.split("): ")[1].split(":")[0]
+    check([case.split("/")[0] for case in verdicts] == PHASES, f"a verdict for each phase: {run.stderr}")
+    check(set(verdicts.values()) <= {"pass", "FAIL", "too noisy"}, verdicts)
+    check((run.returncode == 0) == (set(verdicts.values()) == {"pass"}), f"{run.returncode}, {verdicts}")
+    for case in verdicts:
+        added = find(lines, case, "added_ns")
+        check(added["low"] <= added["value"] <= added["high"], added)
+        check(added["lost"] == (None if case.split("/")[0] in PHASES[:2] else 0), added)
+    run = bench(folder, "--self-check", *SHORT, "--phase", "none,collecting", "--door", "manual", "--json", "--out", "checked")
+    cases = {line["case"] for line in map(json.loads, run.stdout.splitlines()) if line["metric"] == "added_ns"}
+    check(cases == {"none/plain-self-check/none/none/d10-t1-m0", "collecting/manual-self-check/tsc/block/d10-t1-m0"}, cases)
 
 
 def check_compare(folder):
