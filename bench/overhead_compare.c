@@ -12,13 +12,15 @@
 #define LINE_SIZE 4096
 #define SAMPLES_MAX 1000 /* of a case: the loops an option allows */
 #define NEAR 0.03
-#define NOISY 0.10 /* half of the middle half of the loops, by their median */
+#define NOISY                                                                            \
+    0.10 /* half of the middle half of the loops, or of the ratio's interval, by their median */
+#define LOOPS_MIN 3 /* below, an interval is not one */
 #define METRIC "traces_per_second"
 
 struct series {
     char name[MR_RESULT_NAME_SIZE];
-    double values[SAMPLES_MAX];
-    size_t count;
+    double values[SAMPLES_MAX]; /* by loop; NAN: none */
+    size_t count;               /* loops, the last one included */
 };
 
 struct samples {
@@ -37,16 +39,23 @@ static struct series *series_of(struct samples *samples, const char *name, bool 
     return &samples->series[samples->count++];
 }
 
+/* A loop that was discarded for stolen time and made again is there twice: the last counts. */
 static bool take_line(struct samples *samples, const char *line)
 {
     json_t *json = json_loads(line, 0, NULL);
     const char *name = json_string_value(json_object_get(json, "case"));
     const json_t *value = json_object_get(json, METRIC);
-    struct series *series = name ? series_of(samples, name, true) : NULL;
-    bool is_good = name != NULL;
+    const json_t *number = json_object_get(json, "loop");
+    json_int_t loop = json_integer_value(number);
+    bool is_good = name && json_is_integer(number) && loop >= 0 && loop < SAMPLES_MAX;
+    struct series *series = is_good ? series_of(samples, name, true) : NULL;
 
-    if (series && json_is_number(value) && series->count < SAMPLES_MAX)
-        series->values[series->count++] = json_number_value(value);
+    if (series) {
+        while (series->count <= (size_t)loop)
+            series->values[series->count++] = (double)NAN;
+        series->values[loop] =
+            json_is_number(value) ? json_number_value(value) : (double)NAN;
+    }
     json_decref(json);
     return is_good;
 }
@@ -86,37 +95,58 @@ static enum mr_status read_samples(const char *folder, struct samples *samples,
 static double spread_of(const struct series *series)
 {
     double sorted[SAMPLES_MAX], median;
+    size_t count = 0;
 
-    memcpy(sorted, series->values, series->count * sizeof(*sorted));
-    mr_stats_sort(sorted, series->count);
-    median = mr_stats_quantile(sorted, series->count, 0.5);
-    return (mr_stats_quantile(sorted, series->count, 0.75) -
-            mr_stats_quantile(sorted, series->count, 0.25)) /
+    for (size_t i = 0; i < series->count; i++)
+        if (!isnan(series->values[i]))
+            sorted[count++] = series->values[i];
+    if (count == 0)
+        return (double)INFINITY;
+    mr_stats_sort(sorted, count);
+    median = mr_stats_quantile(sorted, count, 0.5);
+    return (mr_stats_quantile(sorted, count, 0.75) -
+            mr_stats_quantile(sorted, count, 0.25)) /
            2 / median;
 }
 
 enum verdict { AGREES, DIFFERS, TOO_NOISY, VERDICTS };
 static const char *const verdict_names[VERDICTS] = {"agrees", "DIFFERS", "too noisy"};
 
+/* Agreement wants an interval that could have excluded 1; a difference wants loops that agree among themselves. */
+static enum verdict judge(const struct mr_stats *ratio, bool is_noisy, double spread)
+{
+    bool holds_one = ratio->low <= 1 && ratio->high >= 1;
+    bool is_wide = (ratio->high - ratio->low) / 2 > NOISY * ratio->median;
+
+    if (ratio->count < LOOPS_MIN || (holds_one && is_wide))
+        return TOO_NOISY;
+    if (holds_one || fabs(ratio->median - 1) <= NEAR)
+        return AGREES;
+    return is_noisy || spread > NOISY ? TOO_NOISY : DIFFERS;
+}
+
 static enum verdict compare_series(const struct series *one, const struct series *other,
                                    bool is_noisy)
 {
     size_t count = one->count < other->count ? one->count : other->count;
-    struct mr_stats ratio;
-    enum verdict verdict;
+    struct mr_stats ratio = {.count = 0, .median = NAN, .low = NAN, .high = NAN};
+    enum verdict verdict = TOO_NOISY;
 
-    if (count == 0 ||
-        mr_stats_of_ratio(one->values, other->values, count, &ratio) != MR_OK)
-        return TOO_NOISY;
-    if ((ratio.low <= 1 && ratio.high >= 1) || fabs(ratio.median - 1) <= NEAR)
-        verdict = AGREES;
-    else if (is_noisy || spread_of(one) > NOISY || spread_of(other) > NOISY)
-        verdict = TOO_NOISY;
-    else
-        verdict = DIFFERS;
-    (void)printf("%-60s %7.3f  (%.3f .. %.3f, %zu loops)  %s\n", one->name, ratio.median,
-                 ratio.low, ratio.high, count, verdict_names[verdict]);
+    if (mr_stats_of_ratio(one->values, other->values, count, &ratio) == MR_OK)
+        verdict = judge(&ratio, is_noisy, fmax(spread_of(one), spread_of(other)));
+    (void)printf("%-60s %7.3f  (%.3f .. %.3f, %zu loops)  %s%s\n", one->name,
+                 ratio.median, ratio.low, ratio.high, ratio.count, verdict_names[verdict],
+                 ratio.count < LOOPS_MIN ? ": too few loops" : "");
     return verdict;
+}
+
+/* Said, not judged: two runs may have been asked for different cases. */
+static void tell_missing(const struct samples *in, struct samples *from,
+                         const char *which)
+{
+    for (size_t i = 0; i < in->count; i++)
+        if (!series_of(from, in->series[i].name, false))
+            (void)printf("%-60s only in the %s\n", in->series[i].name, which);
 }
 
 /* What would make two runs incomparable is told; whoever compares two commits or machines means to. True: one was disturbed. */
@@ -173,6 +203,8 @@ static int compare_all(struct samples *one, struct samples *other, bool is_noisy
         counts[compare_series(&one->series[i], same, is_noisy)]++;
         compared++;
     }
+    tell_missing(one, other, "first");
+    tell_missing(other, one, "second");
     if (compared == 0) {
         (void)printf("no case is in both\n");
         return 1;
@@ -202,9 +234,9 @@ int mr_overhead_compare(const char *command, const char *folders)
         status = read_samples(first, &one, &error);
     if (status == MR_OK)
         status = read_samples(comma + 1, &other, &error);
-    if (status == MR_OK) {
+    if (status == MR_OK)
         exit_status = compare_all(&one, &other, tell_differences(first, comma + 1));
-    } else
+    else
         (void)fprintf(stderr, "%s: %s\n", command, error.text);
     free(one.series);
     free(other.series);
