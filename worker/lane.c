@@ -421,6 +421,7 @@ static void tick(struct mr_lane *lane)
     tend_connections(lane);
     lane->doubts = 0;
     mr_senders_sweep(&lane->senders, visit_sender, lane);
+    mr_lane_adopt(lane);
     if (lane->config.log)
         mr_spool_log_tidy(lane->config.log);
     free_ended(lane, false);
@@ -499,11 +500,13 @@ static void *run(void *context)
     (void)pthread_setname_np(pthread_self(), lane->config.name);
     lane->now_ns = mr_clock_monotonic_ns();
     mr_lane_adopt(lane);
+    mr_lane_count_left(lane);
     while (!is_over(lane))
         turn(lane, &next_tick_ns);
     while (lane->open.first)
         mr_lane_close(lane, lane->open.first);
     mr_senders_sweep(&lane->senders, leave, lane);
+    mr_lane_free_left(lane);
     (void)mr_graph_drain(lane->config.graph); /* its failure is the graph's status */
     free_ended(lane, true);
     mr_store_release(&lane->has_ended, true); /* [E] */

@@ -44,7 +44,8 @@ struct mr_lane_config {
     /* Frames are kept there before they are acknowledged; NULL: memory is enough. Borrowed, as the log of this lane. */
     struct mr_spool *spool;
     struct mr_spool_log *log;
-    struct mr_lane_recovered *recovered; /* senders that it begins with; taken */
+    struct mr_lane_recovered
+        *recovered; /* senders to begin with; taken, as there is room */
 };
 
 /* A sender of an earlier process, with what the spool has of it; worker/lane_spool.c. */

@@ -288,7 +288,7 @@ void mr_lane_greet(struct mr_lane *lane, struct mr_connection *connection)
 
     if (sender)
         mr_lane_count(&lane->config.counters->returned, 1);
-    else
+    else if (!mr_lane_is_left(lane, hello->sender))
         sender = mr_senders_add(&lane->senders, hello->sender);
     if (!sender) {
         refuse_for_room(lane, connection);

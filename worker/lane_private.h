@@ -30,8 +30,14 @@ void mr_lane_refuse(struct mr_lane *lane, struct mr_connection *connection,
 void mr_lane_move_some(struct mr_lane *lane);
 
 /* lane_spool.c; without a spool nothing happens, and all is well. */
-/* The senders of an earlier process: their frames wait for them, or for the register. */
+/* The senders of an earlier process, as far as there is room: their frames wait for them, or for the register. */
 void mr_lane_adopt(struct mr_lane *lane);
+/* Those for which there was none; said and counted, once. */
+void mr_lane_count_left(struct mr_lane *lane);
+/* It is one of them: begun anew now, it would take the place of what it has in the spool. */
+bool mr_lane_is_left(const struct mr_lane *lane, struct mr_id id);
+/* At the end: what they have stays in the spool. */
+void mr_lane_free_left(struct mr_lane *lane);
 /* Before a sender is told where it stands. False: it cannot be kept now. */
 bool mr_lane_keep_sender(struct mr_lane *lane, struct mr_lane_sender *sender,
                          const struct mr_connection *connection, bool begins);

@@ -89,17 +89,13 @@ static void adopt_source(struct mr_lane *lane, struct mr_lane_sender *sender,
     push_dicts(lane, sender, from);
 }
 
-static void adopt(struct mr_lane *lane, struct mr_lane_recovered *from)
+/* False: there is no room. */
+static bool adopt(struct mr_lane *lane, struct mr_lane_recovered *from)
 {
     struct mr_lane_sender *sender = mr_senders_add(&lane->senders, from->kept->id);
 
-    if (!sender) {
-        mr_log_error("%s: no room for a sender of the spool (--max-senders): what it has "
-                     "stays there for the next start",
-                     lane->config.name);
-        mr_lane_count(&lane->config.counters->senders_left, 1);
-        return;
-    }
+    if (!sender)
+        return false;
     sender->custody = from->position.custody;
     sender->next_sequence = sender->custody.taken + 1;
     sender->held = from->frames;
@@ -123,6 +119,7 @@ static void adopt(struct mr_lane *lane, struct mr_lane_recovered *from)
             mr_spool_folder(lane->config.spool));
         mr_lane_give_up(lane, sender);
     }
+    return true;
 }
 
 void mr_lane_adopt(struct mr_lane *lane)
@@ -130,8 +127,42 @@ void mr_lane_adopt(struct mr_lane *lane)
     while (lane->config.recovered) {
         struct mr_lane_recovered *from = lane->config.recovered;
 
+        if (!adopt(lane, from))
+            break;
         lane->config.recovered = from->next;
-        adopt(lane, from);
+        mr_lane_recovered_free(from);
+    }
+}
+
+void mr_lane_count_left(struct mr_lane *lane)
+{
+    uint64_t left = 0;
+
+    for (struct mr_lane_recovered *at = lane->config.recovered; at; at = at->next)
+        left++;
+    if (left == 0)
+        return;
+    mr_lane_count(&lane->config.counters->senders_left, left);
+    mr_log_error("%s: no room for %" PRIu64 " senders of the spool (--max-senders): what "
+                 "they have waits for room, and so do they",
+                 lane->config.name, left);
+}
+
+bool mr_lane_is_left(const struct mr_lane *lane, struct mr_id id)
+{
+    const struct mr_lane_recovered *at = lane->config.recovered;
+
+    while (at && !mr_id_equal(at->kept->id, id))
+        at = at->next;
+    return at != NULL;
+}
+
+void mr_lane_free_left(struct mr_lane *lane)
+{
+    while (lane->config.recovered) {
+        struct mr_lane_recovered *from = lane->config.recovered;
+
+        lane->config.recovered = from->next;
         mr_lane_recovered_free(from);
     }
 }
