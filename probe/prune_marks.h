@@ -18,7 +18,7 @@
  * count     who prunes          writer       release [P], acquire [C]
  * settled   who prunes          new threads  release [S], acquire [T]
  * Invariant: a reader that is MR_PRUNE_MARKS_KEPT - 1 or more behind uses no item.
- * Checked by: tests/unit/probe/test_prune_marks.c
+ * Checked by: tests/unit/probe/test_prune_marks.c, tests/race/test_prune.c
  */
 #ifndef MR_PROBE_PRUNE_MARKS_H
 #define MR_PROBE_PRUNE_MARKS_H
