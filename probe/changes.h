@@ -25,7 +25,8 @@
  * queue, head    who looks          writer     release [P], acquire [C]
  * tail           writer             who looks  release [T], acquire [R]
  * opened_ns      who calls dlopen() writer     relaxed: from about when on to be careful
- * Checked by: tests/unit/probe/test_epochs.c, tests/system/plugins
+ * Checked by: tests/unit/probe/test_epochs.c, tests/race/test_changes.c,
+ * tests/system/plugins
  */
 #ifndef MR_PROBE_CHANGES_H
 #define MR_PROBE_CHANGES_H
