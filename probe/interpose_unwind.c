@@ -18,6 +18,7 @@
  * others[]      a thread that lands     any thread  count: release [P], acquire [G]; one
  *                                                   writer at a time (is_adding)
  * Pairs: [F]-[U], [P]-[G] the functions before the pointer, the count.
+ * Checked by: tests/race/test_unwind.c, tests/system/safety
  */
 #include "probe/landing.h"
 
