@@ -21,7 +21,6 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
-#include <sys/prctl.h>
 #include <sys/socket.h>
 
 #define CLIENTS_MAX 4
@@ -328,8 +327,7 @@ static void *control_main(void *argument)
     struct mr_control *control = probe->control;
     struct pollfd polls[CLIENTS_MAX + 1];
 
-    mr_thread_self.flags = MR_THREAD_OWN;
-    (void)prctl(PR_SET_NAME, "millrace-ctl");
+    mr_own_thread_begin(probe, "millrace-ctl");
     mr_control_socket_sweep(&control->socket);
     while (!mr_load_acquire(&probe->stop_wanted)) {
         uint64_t now_ns;

@@ -24,10 +24,8 @@
 #include "probe/futex.h"
 #include "probe/sites.h"
 
-#include <signal.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/prctl.h>
 
 #define LOOK_NS (100 * MR_MILLISECOND_NS)
 #define RECORDER_SAMPLE_TURNS 10 /* of LOOK_NS */
@@ -144,8 +142,7 @@ static void *helper_main(void *argument)
     uint64_t resolve_at_ns = 0, turn = 0;
     bool is_warned = false;
 
-    mr_thread_self.flags = MR_THREAD_OWN;
-    (void)prctl(PR_SET_NAME, "millrace-names");
+    mr_own_thread_begin(probe, "millrace-names");
     while (!mr_load_acquire(&probe->stop_wanted)) {
         uint64_t now_ns = mr_clock_monotonic_ns();
 
@@ -171,21 +168,4 @@ enum mr_status mr_helper_start(struct mr_probe *probe)
 {
     mr_store_relaxed(&probe->is_helper_done, 0); /* before there is the thread */
     return mr_own_thread(probe, helper_main);
-}
-
-enum mr_status mr_own_thread(struct mr_probe *probe, void *(*start)(void *))
-{
-    uint64_t mask = mr_signals_block();
-    pthread_attr_t attributes;
-    pthread_t thread;
-    int failure = pthread_attr_init(&attributes);
-
-    if (failure == 0) {
-        (void)pthread_attr_setdetachstate(&attributes, PTHREAD_CREATE_DETACHED);
-        /* Ours passes it through: nothing is recorded yet. So do those of tools. */
-        failure = pthread_create(&thread, &attributes, start, probe);
-        (void)pthread_attr_destroy(&attributes);
-    }
-    mr_signals_restore(mask);
-    return failure == 0 ? MR_OK : MR_ENOMEM;
 }

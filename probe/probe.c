@@ -236,6 +236,7 @@ static void before_fork(void)
         (uint32_t)syscall(SYS_gettid) == mr_probe->main_tid)
         mr_thread_self.start_address = mr_probe->main_address;
     mr_switch_before_fork(mr_probe);
+    mr_own_threads_before_fork(mr_probe);
     mr_helper_before_fork(mr_probe);
     mr_changes_before_fork(&mr_probe->changes);
     mr_sites_before_fork();
@@ -257,6 +258,7 @@ static void forget_parent(struct mr_probe *probe)
     mr_helper_after_fork(probe, true);
     mr_switch_after_fork(probe, true);
     mr_control_after_fork(probe);
+    mr_own_threads_after_fork(probe);
     mr_store_relaxed(&probe->is_running, 0);
     mr_store_relaxed(&probe->is_on, 0);
     mr_interpose_after_fork();

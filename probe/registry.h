@@ -100,7 +100,8 @@ struct mr_probe {
     _Atomic uint32_t is_helper_done; /* the last look at the modules is over */
     /* Keep the helper out of the loader while the program forks; see helper.c. */
     _Atomic uint32_t is_scanning, is_forking;
-    uint64_t generation; /* of modules at the helper's last look */
+    _Atomic uint32_t own_started, own_begun; /* threads of ours, own_thread.c */
+    uint64_t generation;                     /* of modules at the helper's last look */
     struct mr_changes changes;
 };
 
@@ -148,7 +149,12 @@ MR_HIDDEN void mr_helper_after_fork(struct mr_probe *probe, bool is_child);
 /* In a forked child: no thread is being started. */
 MR_HIDDEN void mr_interpose_after_fork(void);
 
-/* Starts one of our own threads: all signals blocked, detached. */
+/* Starts one of our own threads: all signals blocked, detached. own_thread.c */
 MR_HIDDEN enum mr_status mr_own_thread(struct mr_probe *probe, void *(*start)(void *));
+/* The first that `start` does. `name`: 15 bytes at most, as tools show it. */
+MR_HIDDEN void mr_own_thread_begin(struct mr_probe *probe, const char *name);
+MR_HIDDEN void mr_own_threads_before_fork(struct mr_probe *probe);
+/* In a forked child, before a new start. */
+MR_HIDDEN void mr_own_threads_after_fork(struct mr_probe *probe);
 
 #endif

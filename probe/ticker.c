@@ -18,7 +18,6 @@
 #include "probe/futex.h"
 #include "probe/registry.h"
 
-#include <sys/prctl.h>
 #include <time.h>
 
 /* Numbers between two looks at the rest of the world: a millisecond. */
@@ -134,8 +133,7 @@ static void *ticker_main(void *argument)
     struct mr_probe *probe = argument;
     uint64_t period;
 
-    mr_thread_self.flags = MR_THREAD_OWN;
-    (void)prctl(PR_SET_NAME, "millrace-clock");
+    mr_own_thread_begin(probe, "millrace-clock");
     mr_place_yield_to_all();
     period = measure_period(probe);
     if (period > 0) {

@@ -402,8 +402,7 @@ static void *writer_main(void *argument)
     struct mr_probe *probe = argument;
     struct mr_writer *writer = probe->writer;
 
-    mr_thread_self.flags = MR_THREAD_OWN;
-    (void)prctl(PR_SET_NAME, "millrace");
+    mr_own_thread_begin(probe, "millrace");
     (void)prctl(PR_SET_TIMERSLACK, TIMER_SLACK_NS); /* of this thread */
     mr_place_shorten_slices();
     while (!mr_load_acquire(&probe->stop_wanted)) /* [C] */
