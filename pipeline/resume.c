@@ -312,5 +312,7 @@ uint32_t mr_resume_site(const struct mr_resume_sites *sites, struct mr_id id,
     rest = mr_buffer_span(&sites->items[index]);
     if (!mr_span_take_u8(&rest, &kind))
         return MR_SITE_UNKNOWN;
-    return kind == KIND_FUNCTION ? take_function(rest, lane) : take_span(rest, lane);
+    index = kind == KIND_FUNCTION ? take_function(rest, lane) : take_span(rest, lane);
+    /* Damaged in a way that can be read it would be another site, and its calls that one's. */
+    return mr_id_equal(mr_sites_at(lane, index)->id, id) ? index : MR_SITE_UNKNOWN;
 }
