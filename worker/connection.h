@@ -28,6 +28,8 @@ struct mr_connection {
     struct mr_hello_message hello; /* owned; empty until HELLO came */
     struct mr_lane_sender *sender; /* borrowed from the lane's table; NULL before */
     uint64_t opened_ns;
+    uint64_t
+        credit; /* that it is told: less than --credit while its lane is behind with it */
     uint64_t asked_ns;        /* when it was asked to go elsewhere; 0: never */
     uint64_t linger_until_ns; /* 0: not refused */
     bool

@@ -252,13 +252,14 @@ static void take_frames(struct mr_lane *lane, struct mr_connection *connection)
     else if (mr_status_is_error(status))
         mr_lane_refuse(lane, connection, mr_conn_wire_code(status), conn->error.text);
     else if (conn->greeted)
-        (void)mr_conn_ack(conn, conn->next_sequence - 1, lane->config.credit);
+        (void)mr_conn_ack(conn, conn->next_sequence - 1, connection->credit);
 }
 
 /* It said BYE, and all is settled. */
 static bool has_finished(const struct mr_connection *connection)
 {
-    return connection->conn.finished && mr_lane_is_settled(connection->sender);
+    return connection->conn.finished && mr_lane_is_settled(connection->sender) &&
+           !mr_lane_is_behind(connection);
 }
 
 static void on_ready(struct mr_lane *lane, struct mr_connection *connection)
@@ -270,7 +271,7 @@ static void on_ready(struct mr_lane *lane, struct mr_connection *connection)
             mr_lane_close(lane, connection);
         return;
     }
-    if (connection->is_stalled)
+    if (connection->is_stalled || mr_lane_is_behind(connection))
         return;
     status = mr_conn_read(&connection->conn);
     take_frames(lane, connection);
@@ -358,6 +359,8 @@ static void tend(struct mr_lane *lane, struct mr_connection *connection)
         try_again(lane, connection);
         return; /* it may be closed */
     }
+    if (mr_lane_is_behind(connection))
+        connection->conn.heard_ns = lane->now_ns; /* it is we who do not listen */
     status = mr_conn_tick(&connection->conn, lane->now_ns);
 
     /* It may be we who did not listen: the graph can hold the lane up. */
@@ -446,10 +449,29 @@ static bool is_over(struct mr_lane *lane)
            (lane->now_ns >= stop_at_ns || (lane->open.count == 0 && lane->doubts == 0));
 }
 
+/* A slice for each that the lane is behind with; it is read again when it has caught up. */
+static void catch_up(struct mr_lane *lane)
+{
+    struct mr_connection *next;
+
+    lane->is_behind = false;
+    for (struct mr_connection *at = lane->open.first; at; at = next) {
+        next = at->next;
+        if (at->linger_until_ns != 0 || !mr_lane_is_behind(at))
+            continue;
+        take_frames(lane, at);
+        if (at->linger_until_ns == 0 && has_finished(at))
+            mr_lane_close(lane, at);
+        else
+            lane->is_behind |= mr_lane_is_behind(at);
+    }
+}
+
 static void turn(struct mr_lane *lane, uint64_t *next_tick_ns)
 {
     struct epoll_event events[EVENTS_MAX];
-    int ready = epoll_wait(lane->epoll_fd, events, EVENTS_MAX, (int)(TICK_NS / 1000000));
+    int wait_ms = lane->is_behind ? 0 : (int)(TICK_NS / MR_MILLISECOND_NS);
+    int ready = epoll_wait(lane->epoll_fd, events, EVENTS_MAX, wait_ms);
 
     lane->now_ns = mr_clock_monotonic_ns();
     for (int i = 0; i < ready; i++) {
@@ -457,7 +479,9 @@ static void turn(struct mr_lane *lane, uint64_t *next_tick_ns)
             on_ready(lane, events[i].data.ptr);
     }
     mr_lane_move_some(lane);
-    on_wake(lane); /* last: it may close connections that have an event above */
+    catch_up(
+        lane); /* as what follows: it may close connections that have an event above */
+    on_wake(lane);
     start_moving(lane);
     lane->now_ns = mr_clock_monotonic_ns();
     if (lane->now_ns >= *next_tick_ns) {

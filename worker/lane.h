@@ -76,8 +76,11 @@ struct mr_lane {
     struct mr_frame_expander expander; /* for frames whose connection is gone */
     uint32_t doubts; /* senders whose frames are in doubt, at the last tick */
     uint64_t now_ns;
-    bool is_moving;        /* the senders have been told to go elsewhere */
-    enum mr_status status; /* of the graph; once bad, nothing is acknowledged any more */
+    bool is_moving;         /* the senders have been told to go elsewhere */
+    bool is_behind;         /* with what is settled, of some connection */
+    uint32_t move_left;     /* senders still to be asked, */
+    uint64_t move_until_ns; /* until then */
+    enum mr_status status;  /* of the graph; once bad, nothing is acknowledged any more */
     _Atomic bool has_ended;
     _Atomic uint32_t load;        /* connections given and not closed yet */
     _Atomic uint32_t move_wanted; /* senders to be asked to go elsewhere */

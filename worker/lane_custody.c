@@ -13,6 +13,11 @@
 
 #include <inttypes.h>
 
+/* Of the lane's time, for what one sender has settled: that may be seconds of work, and others wait. */
+#define SLICE_NS (10 * MR_MILLISECOND_NS)
+/* One frame may always be on its way, so this is no limit of a frame. */
+#define CREDIT_MIN ((uint64_t)256 << 10)
+
 bool mr_lane_is_settled(const struct mr_lane_sender *sender)
 {
     return sender->custody.settled == sender->custody.taken;
@@ -43,7 +48,9 @@ static void push_held(struct mr_lane *lane, struct mr_lane_sender *sender)
     mr_buffer_consume(&sender->held, sender->held.size - rest.size);
 }
 
-enum mr_status mr_lane_push_settled(struct mr_lane *lane, struct mr_lane_sender *sender)
+/* One frame at least. MR_AGAIN: there is no more; MR_OK: it is `until_ns`. */
+static enum mr_status push_until(struct mr_lane *lane, struct mr_lane_sender *sender,
+                                 uint64_t until_ns)
 {
     struct mr_frame frame;
     enum mr_status status = MR_AGAIN;
@@ -52,18 +59,52 @@ enum mr_status mr_lane_push_settled(struct mr_lane *lane, struct mr_lane_sender 
         push_held(lane, sender);
     while (sender->connection &&
            (status = mr_conn_next_settled(&sender->connection->conn,
-                                          sender->custody.settled, &frame)) == MR_OK)
+                                          sender->custody.settled, &frame)) == MR_OK) {
         mr_lane_push_frame(lane, sender, &frame);
+        if (mr_clock_monotonic_ns() >= until_ns)
+            break;
+    }
     return status;
+}
+
+enum mr_status mr_lane_push_settled(struct mr_lane *lane, struct mr_lane_sender *sender)
+{
+    return push_until(lane, sender, UINT64_MAX);
+}
+
+bool mr_lane_is_behind(const struct mr_connection *connection)
+{
+    const struct mr_lane_sender *sender = connection->sender;
+    const struct mr_conn *conn = &connection->conn;
+
+    return sender && sender->connection == connection && conn->hold_max > 0 &&
+           conn->held_sequence < conn->next_sequence &&
+           conn->held_sequence <= sender->custody.settled;
+}
+
+/* So that what waits here is a slice or two, and the rest with the sender: that is what MOVE has to leave behind. */
+static void adapt_credit(const struct mr_lane *lane, struct mr_connection *connection)
+{
+    uint64_t credit =
+        mr_lane_is_behind(connection) ? connection->credit / 2 : connection->credit * 2;
+
+    if (credit < CREDIT_MIN)
+        credit = CREDIT_MIN;
+    connection->credit = credit < lane->config.credit ? credit : lane->config.credit;
 }
 
 enum mr_status mr_lane_settle(struct mr_lane *lane, struct mr_connection *connection)
 {
     struct mr_lane_sender *sender = connection->sender;
+    bool was_behind = mr_lane_is_behind(connection);
+    enum mr_status status;
 
-    if (!mr_custody_settle(&sender->custody, connection->conn.settled))
+    if (!mr_custody_settle(&sender->custody, connection->conn.settled) && !was_behind)
         return MR_OK;
-    return mr_lane_push_settled(lane, sender);
+    status = push_until(lane, sender, mr_clock_monotonic_ns() + SLICE_NS);
+    if (!was_behind)
+        adapt_credit(lane, connection);
+    return status;
 }
 
 void mr_lane_lose(struct mr_lane *lane, struct mr_lane_sender *sender,
@@ -74,6 +115,10 @@ void mr_lane_lose(struct mr_lane *lane, struct mr_lane_sender *sender,
 
     if (sender->custody.state != MR_CUSTODY_OPEN)
         return;
+    if (mr_lane_is_behind(connection)) {
+        (void)mr_lane_push_settled(lane, sender); /* what fails is with it */
+        held = mr_conn_held(conn);
+    }
     mr_custody_break(&sender->custody);
     sender->has_left = conn->finished;
     sender->bye_reason = conn->bye_reason;
@@ -167,6 +212,7 @@ static void welcome(struct mr_lane *lane, struct mr_lane_sender *sender,
     connection->conn.wants_dictionary |= sender->is_recovered;
     sender->is_recovered = false;
     mr_lane_count(&lane->config.counters->greeted, 1);
+    connection->credit = lane->config.credit;
     mr_conn_hold(&connection->conn, (size_t)lane->config.credit + lane->config.max_frame);
     (void)mr_conn_welcome_epoch(&connection->conn, custody->taken + 1,
                                 lane->config.credit, custody->epoch, lane->config.self);
@@ -185,6 +231,7 @@ static void welcome_trusting(struct mr_lane *lane, struct mr_lane_sender *sender
         refuse_for_room(lane, connection);
         return;
     }
+    connection->credit = lane->config.credit;
     mr_lane_count(&lane->config.counters->greeted, 1);
     (void)mr_conn_welcome(&connection->conn, next, lane->config.credit);
     log_welcome(connection);

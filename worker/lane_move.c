@@ -10,6 +10,8 @@
 #define JITTER_MS 1000
 /* One that came lately stays: it was just sent here, perhaps. */
 #define STAY_NS (3 * MR_SECOND_NS)
+/* When all have come lately: a later wish is of another time. */
+#define WISH_NS MR_SECOND_NS
 /* One that was asked may not be able to leave, or an old one that does not understand. */
 #define ASK_AGAIN_NS (10 * MR_SECOND_NS)
 
@@ -30,21 +32,40 @@ static bool may_go(const struct mr_lane *lane, const struct mr_connection *conne
     return must_all || lane->now_ns - connection->opened_ns >= STAY_NS;
 }
 
+/* Who came last was sent here last, perhaps: it goes last, or two workers would send it to and fro. */
+static struct mr_connection *oldest(const struct mr_lane *lane)
+{
+    struct mr_connection *at = lane->open.first;
+
+    while (at && at->next)
+        at = at->next;
+    return at;
+}
+
 void mr_lane_move_some(struct mr_lane *lane)
 {
     uint32_t wanted = mr_load_relaxed(&lane->move_wanted);
     bool must_all = wanted == MR_LANE_MOVE_ALL;
 
-    if (wanted == 0)
+    if (wanted) {
+        mr_store_relaxed(&lane->move_wanted, 0);
+        lane->move_left = wanted;
+        lane->move_until_ns = lane->now_ns + WISH_NS;
+    }
+    if (lane->now_ns >= lane->move_until_ns)
+        lane->move_left = 0;
+    if (lane->move_left == 0)
         return;
-    mr_store_relaxed(&lane->move_wanted, 0);
-    for (struct mr_connection *at = lane->open.first; at && wanted; at = at->next) {
+    for (struct mr_connection *at = oldest(lane); at && lane->move_left;
+         at = at->previous) {
         if (!may_go(lane, at, must_all))
             continue;
         at->asked_ns = lane->now_ns;
         (void)mr_conn_move(&at->conn,
                            JITTER_MS); /* who does not hear it is asked again */
         mr_lane_count(&lane->config.counters->moved, 1);
-        wanted--;
+        lane->move_left--;
     }
+    if (must_all)
+        lane->move_left = 0;
 }

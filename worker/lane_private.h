@@ -59,12 +59,17 @@ void mr_lane_keep_dict(struct mr_lane *lane, const struct mr_lane_sender *sender
                        const struct mr_frame *frame);
 
 /* lane_custody.c */
-/* Goes on with what waits, or with what is settled. What fails is the connection's error. */
+/* Goes on with what waits, or with all that is settled. What fails is the connection's error. */
 enum mr_status mr_lane_push_settled(struct mr_lane *lane, struct mr_lane_sender *sender);
 /* Answers the HELLO of a new connection, or lets it wait for the register, or refuses it. */
 void mr_lane_greet(struct mr_lane *lane, struct mr_connection *connection);
-/* SETTLE came, perhaps: what the sender knows to be ours goes into the graph. What fails is the connection's error. */
+/*
+ * SETTLE came, perhaps: what the sender knows to be ours goes into the graph, a slice of it at a time. What fails is the
+ * connection's error.
+ */
 enum mr_status mr_lane_settle(struct mr_lane *lane, struct mr_connection *connection);
+/* More of it is to go there: nothing is read of the connection before. */
+bool mr_lane_is_behind(const struct mr_connection *connection);
 /* A question of a worker below. */
 void mr_lane_pass_on(struct mr_lane *lane, struct mr_connection *connection,
                      const struct mr_frame *frame);

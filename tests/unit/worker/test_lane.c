@@ -14,9 +14,10 @@
 #define MAX_FRAME (1u << 20)
 #define SPOOL_BYTES (UINT64_C(4) << 20)
 
-/* A graph of one filter, which counts what ends. */
+/* A graph of one filter, which counts what comes and what ends. */
 struct counting {
-    _Atomic uint32_t ends;
+    _Atomic uint32_t frames, ends;
+    uint32_t frame_us; /* that a frame takes; set before the first comes */
 };
 
 static enum mr_status counting_open(struct mr_filter *filter, const void *config,
@@ -31,6 +32,10 @@ static enum mr_status counting_process(struct mr_filter *filter, struct mr_batch
 {
     struct counting **counting = mr_filter_state(filter);
 
+    if (batch->kind == MR_BATCH_FRAME) {
+        (void)usleep((*counting)->frame_us);
+        mr_add_relaxed(&(*counting)->frames, 1);
+    }
     if (batch->kind == MR_BATCH_END) {
         mr_add_relaxed(&(*counting)->ends, 1);
         mr_store_release(&batch->source->is_done, true);
@@ -130,13 +135,18 @@ static void leave(struct rig *rig)
     mr_spool_close(rig->spool);
 }
 
-static void stop(struct rig *rig)
+static void remove_spool(const struct rig *rig)
 {
     char command[96];
 
-    leave(rig);
     (void)snprintf(command, sizeof(command), "rm -r %s", rig->folder);
     assert_int_equal(system(command), 0); /* NOLINT(cert-env33-c): of a name made here */
+}
+
+static void stop(struct rig *rig)
+{
+    leave(rig);
+    remove_spool(rig);
 }
 
 /* What the greeter does with a new connection. */
@@ -271,6 +281,83 @@ static void one_that_was_refused_for_room_goes_on_with_its_source(void **state)
     free(rig);
 }
 
+static void send_frame(struct rig *rig, enum mr_frame_type type, uint64_t sequence,
+                       struct mr_span payload)
+{
+    uint8_t bytes[64];
+
+    mr_frame_put_header((uint8_t)type, 0, sequence, payload, bytes);
+    memcpy(bytes + MR_WIRE_HEADER_SIZE, payload.data, payload.size);
+    assert_int_equal(send(rig->fd, bytes, MR_WIRE_HEADER_SIZE + payload.size, 0),
+                     (ssize_t)(MR_WIRE_HEADER_SIZE + payload.size));
+}
+
+/* The next acknowledgement. */
+static struct mr_ack next_ack(struct rig *rig)
+{
+    uint8_t bytes[MR_WIRE_HEADER_SIZE + MR_WIRE_MAX_CONTROL];
+    struct mr_ack ack = {.sequence = 0};
+    struct mr_frame frame = {.type = MR_FRAME_HEARTBEAT};
+
+    while (frame.type != MR_FRAME_ACK) {
+        struct mr_span rest = mr_span_of(bytes, sizeof(bytes));
+        size_t need;
+
+        assert_int_equal(recv(rig->fd, bytes, MR_WIRE_HEADER_SIZE, MSG_WAITALL),
+                         MR_WIRE_HEADER_SIZE);
+        rest.size = MR_WIRE_HEADER_SIZE;
+        if (mr_frame_take(&rest, MAX_FRAME, &frame, &need, NULL) == MR_AGAIN) {
+            need -= MR_WIRE_HEADER_SIZE;
+            assert_int_equal(
+                recv(rig->fd, bytes + MR_WIRE_HEADER_SIZE, need, MSG_WAITALL),
+                (ssize_t)need);
+            rest = mr_span_of(bytes, MR_WIRE_HEADER_SIZE + need);
+            assert_int_equal(mr_frame_take(&rest, MAX_FRAME, &frame, &need, NULL), MR_OK);
+        }
+    }
+    assert_int_equal(mr_ack_get(frame.payload, &ack), MR_OK);
+    return ack;
+}
+
+#define MANY 200u
+
+static void who_has_settled_much_does_not_hold_up_others(void **state)
+{
+    struct rig *rig = malloc(sizeof(*rig));
+    uint8_t settle[MR_SETTLE_SIZE];
+    struct mr_hello hello;
+    int first;
+
+    MR_UNUSED(state);
+    assert_non_null(rig);
+    start(rig);
+    rig->counting.frame_us = 5000;
+    hello = hello_of(rig, 1);
+    connect_as(rig, &hello);
+    assert_int_equal(answer(rig), MR_FRAME_WELCOME);
+    for (uint64_t i = 1; i <= MANY; i++)
+        send_frame(rig, MR_FRAME_CHUNKS, i, mr_span_of_text("not looked at"));
+    while (next_ack(rig).sequence < MANY)
+        continue;
+    mr_settle_put(MANY, settle);
+    send_frame(rig, MR_FRAME_SETTLE, 0, mr_span_of(settle, sizeof(settle)));
+    while (mr_load_relaxed(&rig->counting.frames) == 0)
+        (void)usleep(100);
+    assert_true(next_ack(rig).credit < MAX_FRAME); /* and it is to send less at a time */
+    first = rig->fd;
+    rig->fd = -1;
+    hello.sender.lo++;
+    connect_as(rig, &hello);
+    assert_int_equal(answer(rig), MR_FRAME_WELCOME);
+    assert_true(mr_load_relaxed(&rig->counting.frames) < MANY);
+    (void)close(first);
+    leave(rig);
+    assert_int_equal(mr_load_relaxed(&rig->counting.frames),
+                     MANY); /* all, all the same */
+    remove_spool(rig);
+    free(rig);
+}
+
 /* Three senders, one more than --max-senders, as an earlier process left them. */
 static void put_three(struct rig *rig)
 {
@@ -355,6 +442,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(one_that_was_refused_for_room_goes_on_with_its_source),
+        cmocka_unit_test(who_has_settled_much_does_not_hold_up_others),
         cmocka_unit_test(senders_of_the_spool_without_room_are_counted_and_wait),
         cmocka_unit_test(senders_that_wait_are_taken_up_when_there_is_room),
     };
