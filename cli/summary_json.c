@@ -190,6 +190,12 @@ static json_t *ledger_json(const struct mr_summary_ledger *ledger)
     for (uint32_t i = 1; i < MR_LOSS_REASON_COUNT; i++)
         set_number(lost, mr_loss_reason_name(i), ledger->lost[i]);
     (void)json_object_set_new(object, "lost_by_reason", lost);
+    set_number(object, "sources", ledger->sources);
+    set_number(object, "sources_told", ledger->sources_told);
+    if (ledger->sources_told)
+        set_number(object, "sent", ledger->sent);
+    set_number(object, "missing", ledger->missing);
+    set_number(object, "excess", ledger->excess);
     return object;
 }
 

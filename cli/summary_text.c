@@ -356,6 +356,31 @@ static enum mr_status put_loss(const struct mr_summary *summary, struct mr_buffe
     return status == MR_OK ? mr_buffer_append_byte(out, '\n') : status;
 }
 
+/* By the accounts of probes: nothing is said where there are none. */
+static enum mr_status put_sent(const struct mr_summary_ledger *ledger,
+                               struct mr_buffer *out)
+{
+    char sent[MR_RENDER_SIZE], missing[MR_RENDER_SIZE], excess[MR_RENDER_SIZE];
+    enum mr_status status = MR_OK;
+
+    if (ledger->sources_told)
+        status = mr_buffer_append_format(
+            out,
+            "Sent      %s events, by the accounts of %" PRIu64 " of %" PRIu64
+            " sources\n",
+            mr_render_count(ledger->sent, sent), ledger->sources_told, ledger->sources);
+    if (status == MR_OK && ledger->missing)
+        status = mr_buffer_append_format(out,
+                                         "Missing   %s events were sent and are not "
+                                         "here: with a worker, or gone with it\n",
+                                         mr_render_count(ledger->missing, missing));
+    if (status == MR_OK && ledger->excess)
+        status = mr_buffer_append_format(
+            out, "Excess    %s events are here and were never told of\n",
+            mr_render_count(ledger->excess, excess));
+    return status;
+}
+
 static enum mr_status put_ledger(const struct mr_summary *summary, struct mr_buffer *out)
 {
     const struct mr_summary_ledger *ledger = &summary->ledger;
@@ -442,5 +467,7 @@ enum mr_status mr_summary_text(struct mr_summary *summary, const struct mr_run *
         status = mr_summary_put_clocks(summary, out);
     if (status == MR_OK)
         status = put_loss(summary, out);
+    if (status == MR_OK)
+        status = put_sent(&summary->ledger, out);
     return status == MR_OK ? put_ledger(summary, out) : status;
 }

@@ -46,6 +46,7 @@ struct mr_api { /* all borrowed; store and ingest may be NULL (no readiness) */
     struct mr_store *store;
     struct mr_ingest *ingest;
     uint64_t start_ns; /* CLOCK_REALTIME */
+    uint64_t gone_ns;  /* struct mr_summary_limits */
 };
 
 struct mr_api_param {

@@ -111,13 +111,24 @@ json_t *mr_json_ledger(const struct mr_summary_ledger *ledger)
         if (ledger->lost[i] && mr_loss_reason_name(i))
             json_object_set_new(lost, mr_loss_reason_name(i),
                                 mr_json_u64(ledger->lost[i]));
-    return json_pack("{s:o, s:o, s:o, s:o, s:I, s:o, s:o, s:b}", "streams",
-                     mr_json_u64(ledger->streams), "streams_balanced",
-                     mr_json_u64(ledger->streams_balanced), "written",
-                     mr_json_u64(ledger->last), "reduced", mr_json_u64(ledger->reduced),
-                     "held", (json_int_t)ledger->held, "lost",
-                     mr_json_u64(ledger->lost_all), "lost_by_reason", lost, "balanced",
-                     ledger->is_balanced);
+    json_t *object =
+        json_pack("{s:o, s:o, s:o, s:o, s:I, s:o, s:o, s:b}", "streams",
+                  mr_json_u64(ledger->streams), "streams_balanced",
+                  mr_json_u64(ledger->streams_balanced), "written",
+                  mr_json_u64(ledger->last), "reduced", mr_json_u64(ledger->reduced),
+                  "held", (json_int_t)ledger->held, "lost", mr_json_u64(ledger->lost_all),
+                  "lost_by_reason", lost, "balanced", ledger->is_balanced);
+
+    mr_json_merge(
+        object,
+        json_pack("{s:o, s:o, s:o, s:o, s:o, s:o}", "sent",
+                  mr_json_u64_if(ledger->sources_told > 0, ledger->sent), "missing",
+                  mr_json_u64(ledger->missing), "host_gone",
+                  mr_json_u64(ledger->host_gone), "missing_since_ns",
+                  mr_json_u64_if(ledger->missing > 0, ledger->since_ns), "excess",
+                  mr_json_u64(ledger->excess), "silent_since_ns",
+                  mr_json_u64_if(ledger->sources_silent > 0, ledger->silent_since_ns)));
+    return object;
 }
 
 json_t *mr_json_path_stats(const struct mr_path_stats *stats)

@@ -79,6 +79,9 @@ json_t *mr_json_quantiles(const struct mr_histogram *histogram,
 /* {"id", "name", "module", "file", "line"} */
 json_t *mr_json_site(const struct mr_model_site *site);
 json_t *mr_json_ledger(const struct mr_summary_ledger *ledger);
+/* Where events are, from probes to here; api_stages.c. */
+json_t *mr_api_stages(struct mr_api_request *request,
+                      const struct mr_summary_ledger *ledger);
 /* The calls and times of a path. */
 json_t *mr_json_path_stats(const struct mr_path_stats *stats);
 /* "counters" of an object: of a path, of a function, of the answer as a whole. Nothing where there are none. */

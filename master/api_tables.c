@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The answers that are a summary's tables: functions, entries, ledger. */
+#include "base/clock.h"
 #include "base/compiler.h"
 #include "master/api_private.h"
 
@@ -254,20 +255,15 @@ static json_t *source(const struct mr_summary_source *row)
     return object;
 }
 
-static json_t *stream(const struct mr_model_stream *row)
+static json_t *stream(struct mr_api_request *request, const struct mr_model_stream *row)
 {
-    struct mr_summary_ledger ledger = {
-        .streams = 1,
-        .last = row->entry.last,
-        .reduced = row->entry.reduced,
-        .held = row->entry.held,
-        .lost_all = mr_ledger_lost(&row->entry),
-        .is_balanced = mr_ledger_is_balanced(&row->entry),
-    };
+    const struct mr_summary_time time = {mr_clock_realtime_ns(), request->api->gone_ns};
+    struct mr_summary_ledger ledger = {0};
 
-    for (uint32_t i = 0; i < MR_LOSS_REASON_COUNT; i++)
-        ledger.lost[i] = row->entry.lost[i];
-    ledger.streams_balanced = ledger.is_balanced;
+    mr_summary_add_stream(&time, row,
+                          mr_summary_is_over(mr_model_source(request->root, row->source)),
+                          &ledger);
+    ledger.is_balanced = ledger.streams_balanced && ledger.missing == 0;
     json_t *object = mr_json_ledger(&ledger);
     json_object_set_new(object, "stream", mr_json_u64(row->stream));
     return object;
@@ -289,7 +285,7 @@ static json_t *streams_of(struct mr_api_request *request, struct mr_id id, uint6
         const struct mr_model_stream *row = mr_model_stream(root, i);
 
         if (row->source == at && total++ < limit)
-            json_array_append_new(rows, stream(row));
+            json_array_append_new(rows, stream(request, row));
     }
     return json_pack("{s:o, s:o, s:o, s:o}", "generation",
                      mr_json_u64(root->head.generation), "source", mr_json_id(id),
@@ -340,7 +336,8 @@ json_t *mr_api_ledger(struct mr_api_request *request)
     if (mr_api_id(request, "source", &id))
         return request->status == 200 ? streams_of(request, id, limit) : NULL;
     struct mr_summary *summary =
-        summarise(request, (struct mr_summary_limits){.sources = (size_t)limit});
+        summarise(request, (struct mr_summary_limits){.sources = (size_t)limit,
+                                                      .gone_ns = request->api->gone_ns});
     if (!summary)
         return NULL;
     json_t *rows = json_array();
@@ -350,6 +347,7 @@ json_t *mr_api_ledger(struct mr_api_request *request)
         json_pack("{s:o, s:o, s:o, s:o}", "generation", mr_json_u64(summary->generation),
                   "total", mr_json_u64(summary->source_total), "ledger",
                   mr_json_ledger(&summary->ledger), "sources", rows);
+    json_object_set_new(body, "stages", mr_api_stages(request, &summary->ledger));
     json_object_set_new(body, "parts", parts_of(&summary->parts));
     json_object_set_new(body, "tick_ns",
                         mr_json_u64_if(summary->tick_ns > 0, summary->tick_ns));

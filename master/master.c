@@ -122,7 +122,8 @@ static enum mr_status start_servers(struct master *master, struct mr_error *erro
     master->api = (struct mr_api){.model = master->model,
                                   .store = master->store,
                                   .ingest = master->ingest,
-                                  .start_ns = mr_clock_realtime_ns()};
+                                  .start_ns = mr_clock_realtime_ns(),
+                                  .gone_ns = options->host_gone_after_ns};
     int http_fd = master->http_fd;
     master->http_fd = -1; /* taken */
     return mr_http_start(http_fd, &master->api, &master->http, error);

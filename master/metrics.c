@@ -115,35 +115,44 @@ static void put_model(struct mr_buffer *out, const struct mr_model_root *root)
                    "Statistics past a limit of windows.", root->refused_points);
 }
 
-static void put_ledger(struct mr_buffer *out, const struct mr_model_root *root)
+static void put_missing(struct mr_buffer *out, const struct mr_summary_ledger *ledger)
 {
-    uint64_t last = 0, reduced = 0, lost[MR_LOSS_REASON_COUNT] = {0}, unbalanced = 0;
-    int64_t held = 0;
+    mr_metrics_put(out, "events_missing", "gauge",
+                   "Events sent and not here: in custody of workers, or gone with one.",
+                   ledger->missing);
+    mr_metrics_put(out, "events_host_gone", "gauge",
+                   "Of them, those missing for longer than --host-gone-after.",
+                   ledger->host_gone);
+    mr_metrics_put(out, "events_excess", "gauge",
+                   "Events counted that nobody told of: counted twice.", ledger->excess);
+    mr_metrics_put(out, "sources_silent", "gauge",
+                   "Live sources not heard of for half a minute.",
+                   ledger->sources_silent);
+}
 
-    for (uint32_t i = 0; i < mr_model_count(root, MR_MODEL_STREAM); i++) {
-        const struct mr_ledger_entry *entry = &mr_model_stream(root, i)->entry;
+static void put_ledger(struct mr_buffer *out, const struct mr_model_root *root,
+                       uint64_t gone_ns)
+{
+    struct mr_summary_ledger ledger;
 
-        last += entry->last;
-        reduced += entry->reduced;
-        held = (int64_t)((uint64_t)held + (uint64_t)entry->held);
-        unbalanced += !mr_ledger_is_balanced(entry);
-        for (uint32_t reason = 1; reason < MR_LOSS_REASON_COUNT; reason++)
-            lost[reason] += entry->lost[reason];
-    }
+    if (mr_summary_ledger_of(root, gone_ns, &ledger) != MR_OK)
+        return; /* absent, not 0 */
     mr_metrics_put(out, "events_written_total", "counter", "Events of all streams.",
-                   last);
+                   ledger.last);
     mr_metrics_put(out, "events_reduced_total", "counter", "Events reduced to paths.",
-                   reduced);
+                   ledger.reduced);
     mr_metrics_head(out, "events_held", "gauge",
                     "Events that wait for their call to end.");
-    (void)mr_buffer_append_format(out, "millrace_events_held %" PRId64 "\n", held);
+    (void)mr_buffer_append_format(out, "millrace_events_held %" PRId64 "\n", ledger.held);
     mr_metrics_head(out, "events_lost_total", "counter", "Events lost, by reason.");
     for (uint32_t reason = 1; reason < MR_LOSS_REASON_COUNT; reason++)
         (void)mr_buffer_append_format(
             out, "millrace_events_lost_total{reason=\"%s\"} %" PRIu64 "\n",
-            mr_loss_reason_name(reason), lost[reason]);
+            mr_loss_reason_name(reason), ledger.lost[reason]);
     mr_metrics_put(out, "streams_unbalanced", "gauge",
-                   "Streams whose ledger does not add up.", unbalanced);
+                   "Streams whose ledger does not add up.",
+                   ledger.streams - ledger.streams_balanced);
+    put_missing(out, &ledger);
 }
 
 static void put_chain(struct mr_buffer *out, const struct mr_model_root *root)
@@ -186,7 +195,7 @@ json_t *mr_api_metrics(struct mr_api_request *request)
                            request->api->start_ns);
     put_process(out);
     put_model(out, request->root);
-    put_ledger(out, request->root);
+    put_ledger(out, request->root, request->api->gone_ns);
     put_chain(out, request->root);
     if (request->api->ingest) {
         put_ingest(out, request->api->ingest);

@@ -273,9 +273,15 @@ uint64_t mr_ledger_lost(const struct mr_ledger_entry *entry)
     return lost;
 }
 
+int64_t mr_ledger_gap(const struct mr_ledger_entry *entry)
+{
+    return (int64_t)(entry->last - entry->reduced - (uint64_t)entry->held -
+                     mr_ledger_lost(entry));
+}
+
 bool mr_ledger_is_balanced(const struct mr_ledger_entry *entry)
 {
-    return entry->last == entry->reduced + (uint64_t)entry->held + mr_ledger_lost(entry);
+    return mr_ledger_gap(entry) == 0;
 }
 
 const char *mr_model_site_label(const struct mr_model_site *site,

@@ -136,6 +136,7 @@ struct mr_model_source {
     uint32_t scope; /* MR_MODEL_NONE while unknown */
     uint32_t pid;
     uint64_t start_ns, end_ns;
+    uint64_t taken_ns; /* when this was told, Unix; not stored */
     enum mr_clock_kind clock;
     enum mr_source_state state;
     enum mr_policy policy;
@@ -147,6 +148,9 @@ struct mr_model_stream { /* one row of the ledger */
     uint32_t source;
     uint32_t stream; /* number within its source */
     struct mr_ledger_entry entry;
+    /* Unix; not stored, so the load of the store at the earliest: */
+    uint64_t taken_ns; /* when something of it came last, */
+    uint64_t gap_ns;   /* and when mr_ledger_gap() changed last */
 };
 
 #define MR_MODEL_PATH_RECURSIVE                                                          \
@@ -232,6 +236,7 @@ struct mr_model_note {
     struct mr_cow_head head;
     struct mr_id about, site; /* a source or scope; site zero: the whole of it */
     uint64_t version;
+    uint64_t taken_ns; /* when it came, Unix; not stored */
     const char *key, *value;
 };
 
@@ -483,7 +488,11 @@ const struct mr_counter_stats *mr_model_counter_of_path(const struct mr_model_ro
                                                         uint32_t path, uint32_t counter);
 /* The id of the trace, equal everywhere. */
 struct mr_id mr_model_exemplar_id(const struct mr_exemplar *exemplar);
-/* The value of a note, or NULL; `site` zero: about the whole. */
+/* A note, or NULL; `site` zero: about the whole. */
+const struct mr_model_note *mr_model_find_note(const struct mr_model_root *root,
+                                               struct mr_id about, struct mr_id site,
+                                               const char *key);
+/* Its value, or NULL. */
 const char *mr_model_note_of(const struct mr_model_root *root, struct mr_id about,
                              struct mr_id site, const char *key);
 /* Whether it is what its sender's newest delta said, and that came a moment ago: told once a second. */
@@ -500,6 +509,8 @@ const struct mr_edge_stats *mr_model_edge_of(const struct mr_model_root *root,
 
 /* The ledger row's sum: held and all losses. Wraps like the counters it adds. */
 uint64_t mr_ledger_lost(const struct mr_ledger_entry *entry);
+/* Events told of by number and not in the sums: missing, or, below 0, counted too often. */
+int64_t mr_ledger_gap(const struct mr_ledger_entry *entry);
 /* last = reduced + held + lost. */
 bool mr_ledger_is_balanced(const struct mr_ledger_entry *entry);
 

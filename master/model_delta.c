@@ -186,9 +186,13 @@ enum mr_status mr_model_add_stream(struct mr_model *model, uint32_t source,
     if (status != MR_OK)
         return status;
     struct mr_model_stream *row = record;
+    int64_t gap = mr_ledger_gap(&row->entry);
     row->source = source;
     row->stream = stream;
+    row->taken_ns = mr_clock_realtime_ns();
     mr_ledger_entry_merge(&row->entry, entry);
+    if (mr_ledger_gap(&row->entry) != gap)
+        row->gap_ns = row->taken_ns;
     return MR_OK;
 }
 

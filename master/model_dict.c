@@ -5,6 +5,7 @@
  * the record, never the index.
  */
 #include "base/assert.h"
+#include "base/clock.h"
 #include "base/hash.h"
 #include "master/model_private.h"
 #include "net/ids.h"
@@ -69,6 +70,7 @@ static struct mr_model_source *new_source(const struct mr_dict_source *source, b
     record->pid = source->pid;
     record->start_ns = source->start_ns;
     record->end_ns = source->end_ns;
+    record->taken_ns = mr_clock_realtime_ns();
     record->clock = source->clock;
     record->state = source->state;
     record->policy = source->policy;

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Notes about sources, scopes and sites; of one key, the greatest version holds. */
+#include "base/clock.h"
 #include "base/hash.h"
 #include "master/model_private.h"
 
@@ -23,6 +24,7 @@ static struct mr_model_note *new_note(const struct mr_dict_note *note)
     record->about = note->about;
     record->site = note->site;
     record->version = note->version;
+    record->taken_ns = mr_clock_realtime_ns();
     record->key = texts[0];
     record->value = texts[1];
     return record;
@@ -53,11 +55,18 @@ enum mr_status mr_model_put_note(struct mr_model *model, const struct mr_dict_no
     return status;
 }
 
+const struct mr_model_note *mr_model_find_note(const struct mr_model_root *root,
+                                               struct mr_id about, struct mr_id site,
+                                               const char *key)
+{
+    return mr_model_note(
+        root, mr_cow_map_find(&root->ids[MR_MODEL_NOTE], key_of(about, site, key)));
+}
+
 const char *mr_model_note_of(const struct mr_model_root *root, struct mr_id about,
                              struct mr_id site, const char *key)
 {
-    uint32_t index = mr_cow_map_find(&root->ids[MR_MODEL_NOTE], key_of(about, site, key));
-    const struct mr_model_note *note = mr_model_note(root, index);
+    const struct mr_model_note *note = mr_model_find_note(root, about, site, key);
 
     return note ? note->value : NULL;
 }

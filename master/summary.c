@@ -272,37 +272,15 @@ static enum mr_status make_entries(struct make *make)
     return MR_OK;
 }
 
-static void add_row(struct mr_summary_ledger *sum, const struct mr_ledger_entry *entry)
-{
-    sum->streams++;
-    sum->streams_balanced += mr_ledger_is_balanced(entry);
-    sum->last += entry->last;
-    sum->reduced += entry->reduced;
-    sum->held = (int64_t)((uint64_t)sum->held + (uint64_t)entry->held);
-    for (uint32_t i = 0; i < MR_LOSS_REASON_COUNT; i++)
-        sum->lost[i] += entry->lost[i];
-    sum->lost_all += mr_ledger_lost(entry);
-}
-
 static enum mr_status make_ledger(struct make *make)
 {
-    const struct mr_model_root *root = make->root;
-    uint32_t sources = mr_model_count(root, MR_MODEL_SOURCE);
+    const struct mr_summary_time time = {make->now_ns, make->limits->gone_ns};
 
-    make->ledgers = calloc(sources + 1, sizeof(*make->ledgers));
+    make->ledgers =
+        calloc(mr_model_count(make->root, MR_MODEL_SOURCE) + 1, sizeof(*make->ledgers));
     if (!make->ledgers)
         return MR_ENOMEM;
-    for (uint32_t i = 0; i < mr_model_count(root, MR_MODEL_STREAM); i++) {
-        const struct mr_model_stream *stream = mr_model_stream(root, i);
-
-        add_row(&make->ledgers[stream->source], &stream->entry);
-        add_row(&make->summary->ledger, &stream->entry);
-    }
-    for (uint32_t i = 0; i < sources; i++)
-        make->ledgers[i].is_balanced =
-            make->ledgers[i].streams == make->ledgers[i].streams_balanced;
-    make->summary->ledger.is_balanced =
-        make->summary->ledger.streams == make->summary->ledger.streams_balanced;
+    mr_summary_make_ledgers(make->root, &time, make->ledgers, &make->summary->ledger);
     return MR_OK;
 }
 

@@ -37,6 +37,8 @@ struct mr_summary_limits {
     uint64_t
         cheap_ns; /* count calls with bodies shorter than this; 0: none, no path is walked */
     bool has_shares; /* walks all shapes and paths */
+    /* What is missing for longer was on a host that is gone; 0: it may come yet, and nothing is silent. */
+    uint64_t gone_ns;
 };
 #define MR_SUMMARY_LIMITS_DEFAULT                                                        \
     ((struct mr_summary_limits){                                                         \
@@ -136,7 +138,31 @@ struct mr_summary_ledger {
     uint64_t last, reduced, lost_all;
     int64_t held;
     uint64_t lost[MR_LOSS_REASON_COUNT];
-    bool is_balanced; /* every stream is */
+    uint64_t sources;
+    uint64_t sources_told; /* of them, with an account of their own, */
+    uint64_t
+        sent; /* by these: events sent when they last told, at a connection or at their end */
+    uint64_t
+        numbered; /* of `last`, in streams with a number: what an account is held against */
+    /*
+     * Sent, or told of by a later number, and in no sum: on its way between workers and here, or gone with one of them. Of a
+     * source that has ended also what is held, as its exits will not come.
+     */
+    uint64_t missing;
+    uint64_t host_gone; /* of it, for longer than the limits' gone_ns */
+    uint64_t excess;    /* in the sums, and nobody told of it: counted twice; always 0 */
+    uint64_t
+        since_ns; /* Unix: when the oldest of what is missing began to be; 0: nothing is */
+    uint64_t
+        sources_silent; /* live, and not heard of for half a minute: what it cost nobody knows */
+    uint64_t silent_since_ns; /* Unix, the first of them; 0: none */
+    uint64_t heard_ns;        /* Unix; of one source */
+    bool is_balanced;         /* every stream is, and nothing is missing */
+};
+
+struct mr_summary_time {
+    uint64_t now_ns;  /* Unix */
+    uint64_t gone_ns; /* of the limits */
 };
 
 /* Notes of sources: their clocks, and the depth limit. */
@@ -236,6 +262,15 @@ void mr_summary_free(struct mr_summary *summary); /* NULL allowed */
  * closer than its bucket.
  */
 void mr_summary_clamp(struct mr_summary_quantile *quantile, const struct mr_times *times);
+
+/* One stream joins the ledger of its source. is_over: its source has ended. */
+void mr_summary_add_stream(const struct mr_summary_time *time,
+                           const struct mr_model_stream *row, bool is_over,
+                           struct mr_summary_ledger *ledger);
+bool mr_summary_is_over(const struct mr_model_source *source);
+/* Of all sources, of a root that the caller holds. MR_ENOMEM. */
+enum mr_status mr_summary_ledger_of(const struct mr_model_root *root, uint64_t gone_ns,
+                                    struct mr_summary_ledger *all);
 
 /* "ring-full" for MR_LOSS_RING_FULL; NULL for a number that is no reason. */
 const char *mr_loss_reason_name(uint32_t reason);

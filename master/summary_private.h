@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What summary.c, summary_counters.c, summary_cheap.c, summary_kept.c and summary_traces.c share.
+ * What summary.c and summary_*.c share.
  *
  * Use: while the functions' `line` is still the index of their site,
  *     status = mr_summary_make_counters(root, arena, summary);
@@ -23,6 +23,12 @@ enum mr_status mr_summary_make_cheap(const struct mr_model_root *root, uint64_t 
 /* MR_ENOMEM. */
 enum mr_status mr_summary_make_traces(const struct mr_model_root *root, size_t limit,
                                       struct mr_arena *arena, struct mr_summary *summary);
+
+/* Of all sources, by their index; `ledgers` is zeroed, and has one each. */
+void mr_summary_make_ledgers(const struct mr_model_root *root,
+                             const struct mr_summary_time *time,
+                             struct mr_summary_ledger *ledgers,
+                             struct mr_summary_ledger *all);
 
 /* MR_ENOMEM. */
 enum mr_status mr_summary_make_kept(const struct mr_model_root *root,

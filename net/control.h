@@ -238,6 +238,7 @@ struct mr_dict_note {
     /* Of a source, its link: how it sends, and why (net/encoding.h). */                 \
     X(ENCODING, "encoding", false)                                                       \
     X(ENCODING_REASON, "encoding_reason", false)                                         \
+    X(SENT_EVENTS, "sent_events", true) /* its own account; its version, too */          \
     /* Of a site of a source: it is, or was, pruned. */                                  \
     X(PRUNED_SINCE_NS, "pruned_since_ns", true) /* Unix; the last time */                \
     X(PRUNED_UNTIL_NS, "pruned_until_ns", true) /* recorded again; 0: not yet */         \

@@ -278,6 +278,8 @@ static bool put_link(struct mr_writer *writer)
     if (writer->is_link_told || writer->sender.state != MR_SENDER_OPEN)
         return true;
     writer->is_link_told = put(writer, &item);
+    if (writer->is_link_told)
+        writer->link_events = writer->events;
     return writer->is_link_told;
 }
 

@@ -363,6 +363,14 @@ static bool end_streams(struct mr_writer *writer)
     return true;
 }
 
+/* How many events there were, in the last frame of all: what was lost on the way is known by it. False: no room yet. */
+static bool tell_account(struct mr_writer *writer, uint64_t now_ns)
+{
+    if (writer->link_events != writer->events)
+        writer->is_link_told = false;
+    return mr_announce(writer, now_ns);
+}
+
 static void run_to_end(struct mr_writer *writer)
 {
     uint64_t start_ns = mr_clock_monotonic_ns();
@@ -383,7 +391,7 @@ static void run_to_end(struct mr_writer *writer)
         writer->epochs.is_held = false;
         round = rounds(writer, now_ns);
         if (round == MR_ROUND_EMPTY && is_looked && !writer->epochs.is_held &&
-            end_streams(writer))
+            end_streams(writer) && tell_account(writer, now_ns))
             is_done = writer->is_calibrated || !writer->has_sender;
         if (!mr_writer_io(writer, now_ns, is_done ? 0 : BUSY_WAIT_NS) &&
             round != MR_ROUND_MOVED && !is_done)

@@ -101,6 +101,7 @@ struct mr_writer {
     struct mr_encoding_choice choice;
     uint8_t *payload; /* where the frame goes that is being drained */
     bool is_link_told, was_stalled;
+    uint64_t link_events;    /* that were told with it */
     uint64_t choice_changes; /* before this `choice` */
     uint64_t choose_at_ns, watched_ns, stalled_ns;
     uint64_t encoded_bytes, encode_ns;

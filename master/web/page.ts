@@ -37,19 +37,6 @@ interface Counted { calls: number; backward: number; self: Num; total: Num; }
 interface Absence { app: string | null; version: string | null; host: string | null; reason: string; }
 interface Counter { name: string; unit: string | null; counted: boolean; absent: Absence[]; }
 interface Functions { total: number; calls: number; self_ns: number; functions: Func[]; counters?: Counter[]; }
-interface Balance {
-    streams: number; streams_balanced: number; written: number; reduced: number; held: number;
-    lost: number; lost_by_reason: { [reason: string]: number }; balanced: boolean;
-}
-interface Source {
-    id: string; host: string | null; app: string | null; version: string | null; exe: string | null;
-    pid: Num; state: string | null; policy: string | null; clock: Clock | null; ledger: Balance; link: Link | null;
-}
-interface Link { encoding: string; reason: string | null; }
-interface Clock { kind: string; tick_ns?: number; clock_warning?: string; times_clamped?: number; clock_drift_ns?: number; }
-interface Parts { came: number; joined: number; waiting: number; incomplete: number; incomplete_by_reason: { [reason: string]: number }; }
-interface Ledger { total: number; ledger: Balance; parts: Parts; sources: Source[]; tick_ns: Num; }
-
 /* A trace over several threads and processes; `edge` is the way into the part: null where it was never seen. */
 interface Edge { count: number; clamped: number; max_ns: Num; time: { p50: Quantile; p99: Quantile }; }
 interface Part {
@@ -516,56 +503,6 @@ const functionColumns: Column<Func>[] = [
      fill: (cell, row) => amount(cell, row.incomplete, true)},
 ];
 
-function reasonsText(counts: { [reason: string]: number }): string {
-    return Object.keys(counts).map(reason => reason + " " + count(counts[reason])).join(", ");
-}
-
-function lossText(ledger: Balance): string {
-    return reasonsText(ledger.lost_by_reason);
-}
-
-function clockText(clock: Clock | null): string {
-    if (!clock)
-        return "";
-    const parts = [clock.tick_ns ? "hybrid, \u00b1" + time(clock.tick_ns) : clock.kind];
-    if (clock.clock_warning)
-        parts.push(clock.clock_warning);
-    if (clock.times_clamped)
-        parts.push(count(clock.times_clamped) + " times clamped");
-    if (clock.clock_drift_ns && Math.abs(clock.clock_drift_ns) >= 1e6)
-        parts.push("drift " + (clock.clock_drift_ns / 1e6).toFixed(1) + " ms");
-    return parts.join(", ");
-}
-
-const ledgerColumns: Column<Source>[] = [
-    {title: "source", hint: "a running program", name: true, sort: row => row.app || row.id,
-     fill: (cell, row) => title(cell, row.app || row.id.slice(0, 12),
-         [row.version, row.host, row.pid === null ? "" : "pid " + row.pid].filter(Boolean).join(" \u00b7 "))},
-    {title: "state", hint: "live, finished, or died", name: true, sort: row => row.state || "",
-     fill: (cell, row) => plain(cell, row.state || DASH, "name state-" + (row.state || "unknown"))},
-    {title: "streams", hint: "threads and fibers", sort: row => row.ledger.streams,
-     fill: (cell, row) => amount(cell, row.ledger.streams)},
-    {title: "written", hint: "events that its probe wrote or lost", sort: row => row.ledger.written,
-     fill: (cell, row) => amount(cell, row.ledger.written)},
-    {title: "reduced", hint: "events that are in the model", sort: row => row.ledger.reduced,
-     fill: (cell, row) => amount(cell, row.ledger.reduced)},
-    {title: "held", hint: "enters that wait for their exit", sort: row => row.ledger.held,
-     fill: (cell, row) => amount(cell, row.ledger.held)},
-    {title: "lost", hint: "events that are not in the model", sort: row => row.ledger.lost,
-     fill: (cell, row) => amount(cell, row.ledger.lost, true)},
-    {title: "lost by reason", hint: "why", name: true, sort: row => lossText(row.ledger),
-     fill: (cell, row) => plain(cell, lossText(row.ledger) || DASH, "name")},
-    {title: "clock", hint: "what its times are read from", name: true, sort: row => clockText(row.clock),
-     fill: (cell, row) => plain(cell, clockText(row.clock) || DASH, "name")},
-    {title: "sends", hint: "how its events come, as its probe chose by what the link carries", name: true,
-     sort: row => row.link ? row.link.encoding : "",
-     fill: (cell, row) => title(cell, row.link ? row.link.encoding : DASH, row.link && row.link.reason || "")},
-    {title: "balanced", hint: "written = reduced + held + lost, for each of its streams",
-     sort: row => row.ledger.balanced ? 1 : 0,
-     fill: (cell, row) => plain(cell, row.ledger.balanced ? "yes" : "not yet",
-         row.ledger.balanced ? "good" : "")},
-];
-
 /* Counters on spans: a column each, once there are any; behind the time per call. */
 
 const COUNTER_COLUMNS_MAX = 6;
@@ -668,21 +605,6 @@ function showCoverage(entries: Entries): void {
         text + " " + percent(times[key], all)).join(", "));
 }
 
-function showLedgerState(ledger: Balance): void {
-    const badge = byId<HTMLElement>("ledger-state");
-    const isBad = ledger.lost > 0;
-    badge.hidden = ledger.streams === 0;
-    badge.className = "badge " + (isBad ? "bad" : "good");
-    if (isBad)
-        setText(badge, count(ledger.lost) + " events lost");
-    else
-        setText(badge, ledger.balanced ? "ledger balanced" : "nothing lost, in flight");
-    setText(byId("ledger-note"), count(ledger.written) + " written = " + count(ledger.reduced) +
-        " reduced + " + count(ledger.held) + " held + " + count(ledger.lost) + " lost" +
-        (ledger.balanced ? "" : ", " + (ledger.streams - ledger.streams_balanced) + " of " +
-            ledger.streams + " streams in flight"));
-}
-
 const rates: number[] = [];
 let before: { calls: number; ms: number } | null = null;
 
@@ -723,7 +645,7 @@ function show(entries: Entries, functions: Functions, ledger: Ledger, opens: Ope
     tick = ledger.tick_ns || 0;
     showTotals(entries, functions, ledger);
     showCoverage(entries);
-    showLedgerState(ledger.ledger);
+    showLedgerState(ledger.ledger, ledger.stages);
     showSpark(functions.calls);
     note("entries-note", entries.entries.length, entries.total, "where traces begin");
     note("functions-note", functions.functions.length, functions.total, "by time in the function itself");

@@ -174,7 +174,22 @@ enum mr_status mr_decode_depth(struct mr_decode *decode, struct mr_source *sourc
     return status == MR_OK ? mr_dict_batch_emit(&decode->dict, decode->filter) : status;
 }
 
-/* Which way a source sends, and why. It tells when it has chosen anew. */
+/* Its own account. It only grows, wherever it is told, so that it is its own version. */
+static enum mr_status put_sent(struct mr_decode *decode, struct mr_source *source,
+                               uint64_t events)
+{
+    char text[24];
+    struct mr_dict_item item = {.kind = MR_DICT_NOTE,
+                                .note = {.about = source->id,
+                                         .key = mr_note_name(MR_NOTE_SENT_EVENTS),
+                                         .value = text,
+                                         .version = events}};
+
+    (void)snprintf(text, sizeof(text), "%" PRIu64, events);
+    return mr_dict_batch_put(&decode->dict, decode->filter, &item);
+}
+
+/* Which way a source sends, why, and how much it did. It tells when it is connected, has chosen anew, and ends. */
 enum mr_status mr_decode_link(struct mr_decode *decode, struct mr_source *source,
                               const struct mr_dict_link *link)
 {
@@ -185,6 +200,8 @@ enum mr_status mr_decode_link(struct mr_decode *decode, struct mr_source *source
     if (status == MR_OK)
         status = put_note(decode, source, MR_NOTE_ENCODING_REASON,
                           mr_encoding_reason_text(link->reason));
+    if (status == MR_OK)
+        status = put_sent(decode, source, link->events);
     return status == MR_OK ? mr_dict_batch_emit(&decode->dict, decode->filter) : status;
 }
 

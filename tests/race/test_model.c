@@ -78,7 +78,7 @@ static bool check_paths(const struct mr_model_root *root)
 
 static bool check_summary(const struct mr_model_root *root)
 {
-    struct mr_summary_limits all = {SIZE_MAX, SIZE_MAX, SIZE_MAX, SIZE_MAX, 20, true};
+    struct mr_summary_limits all = {SIZE_MAX, SIZE_MAX, SIZE_MAX, SIZE_MAX, 20, true, 0};
     struct mr_summary *summary;
     uint64_t calls = 0;
 
