@@ -5,6 +5,7 @@
 #include "base/clock.h"
 #include "cli/run.h"
 #include "master/store.h"
+#include "pipeline/filters/forward.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -15,7 +16,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#define STOP_SLACK_NS (10 * MR_SECOND_NS) /* beyond the drain time-out, before SIGKILL */
+#define STOP_SLACK_NS (10 * MR_SECOND_NS) /* beyond the drain time-outs, before SIGKILL */
 #define ANY_PORT "tcp://127.0.0.1:0"
 
 /* What a recording's directory may hold: the store, its side files, and the run. */
@@ -167,7 +168,8 @@ enum mr_status mr_chain_start(const struct mr_chain_options *options,
 
 bool mr_chain_stop(struct mr_chain *chain)
 {
-    uint64_t wait_ns = 2 * chain->options.drain_timeout_ns + STOP_SLACK_NS;
+    uint64_t wait_ns =
+        (1 + MR_FORWARD_PATIENCE) * chain->options.drain_timeout_ns + STOP_SLACK_NS;
     int worker = mr_child_stop(&chain->worker, wait_ns);
     int master = mr_child_stop(&chain->master, wait_ns);
 

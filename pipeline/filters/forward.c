@@ -223,10 +223,21 @@ static void poll_sender(struct mr_filter *filter, uint64_t wait_ns)
     tell_numbers(filter);
 }
 
-/* While stopping: true once nothing was acknowledged for give_up_ns. */
+/* Whether the receiver tells that it lives, by heartbeats if by nothing else. */
+static bool is_heard(const struct forward *forward, uint64_t now_ns)
+{
+    return forward->sender.state == MR_SENDER_OPEN &&
+           now_ns < forward->sender.heard_ns + forward->config->give_up_ns;
+}
+
+/*
+ * While stopping: true once nothing was acknowledged for give_up_ns, or, of a receiver that is
+ * heard of and has much to do, for MR_FORWARD_PATIENCE times as long.
+ */
 static bool must_give_up(struct forward *forward)
 {
     uint64_t now_ns = mr_clock_monotonic_ns();
+    uint64_t patience = is_heard(forward, now_ns) ? MR_FORWARD_PATIENCE : 1;
 
     if (!mr_load_acquire(&forward->config->link->stopping)) /* [T] */
         return false;
@@ -236,7 +247,7 @@ static bool must_give_up(struct forward *forward)
         forward->progress_acked = forward->sender.stats.frames_acked;
         forward->progress_ns = now_ns;
     }
-    return now_ns - forward->progress_ns >= forward->config->give_up_ns;
+    return (now_ns - forward->progress_ns) / patience >= forward->config->give_up_ns;
 }
 
 /* Waits for room: the back pressure of the header's contract. */

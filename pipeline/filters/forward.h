@@ -10,7 +10,8 @@
  * process() polls the sender until the batch fits: this one filter may wait, because nothing but its
  * own bounded pipe stands behind it. The pipe fills, mr_filter_can_emit() says no to merge, and merge
  * merges longer. Before the drain it waits without end; once `link->stopping` is set it gives up when
- * nothing was acknowledged for `give_up_ns`, and what was not acknowledged then is counted.
+ * nothing was acknowledged for `give_up_ns`, of a receiver that is alive, as its heartbeats tell, for
+ * MR_FORWARD_PATIENCE times as long; what was not acknowledged then is counted.
  *
  * A receiver that lacks something an earlier receiver acknowledged (it was restarted, or it is another
  * one behind the same address) needs the dictionary again: forward raises `link->reannounce`, and
@@ -40,6 +41,8 @@
 
 #define MR_FORWARD_OUTBOX_DEFAULT (UINT64_C(64) << 20)
 #define MR_FORWARD_GIVE_UP_DEFAULT_NS UINT64_C(5000000000)
+/* A master that is short of processors or disk takes several times 5 s for one large commit. */
+#define MR_FORWARD_PATIENCE 10
 
 /* What forward shares with the rest of the process. The owner zeroes it; any thread reads. */
 struct mr_forward_link {
@@ -62,7 +65,7 @@ struct mr_forward_config {
     const char *token;     /* "" for none */
     uint64_t outbox_bytes; /* at least twice max_frame */
     uint32_t max_frame;
-    uint64_t give_up_ns; /* without progress, while stopping */
+    uint64_t give_up_ns; /* without progress or sign of life, while stopping */
     struct mr_forward_link *link;
     struct mr_resolver *resolver; /* borrowed: renews the addresses; NULL: they stay */
     struct mr_asks *asks; /* questions to the register that go out with it; may be NULL */

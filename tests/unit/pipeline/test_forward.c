@@ -13,6 +13,7 @@
 
 #include <arpa/inet.h>
 #include <poll.h>
+#include <pthread.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -232,6 +233,59 @@ static void without_a_receiver_the_end_gives_up_and_counts(void **state)
     assert_int_equal(mr_load_relaxed(&f->link.frames_acked), 0);
 }
 
+static void *stop_on_thread(void *fixture)
+{
+    stop(fixture);
+    return NULL;
+}
+
+/* Says that it lives, and nothing else, until the sender hangs up or `end_ns`. */
+static void be_busy(struct fixture *f, uint64_t end_ns)
+{
+    struct mr_frame frame;
+
+    while (mr_clock_monotonic_ns() < end_ns) {
+        uint64_t due_ns = mr_clock_monotonic_ns() + MR_WIRE_HEARTBEAT_NS;
+
+        if (mr_conn_tick(&f->conn, due_ns) != MR_OK || mr_conn_read(&f->conn) == MR_END)
+            return;
+        while (mr_conn_next(&f->conn, &frame) == MR_OK)
+            ;
+        (void)usleep(10000);
+    }
+}
+
+static void a_receiver_that_lives_is_waited_for_longer(void **state)
+{
+    struct fixture *f = *state;
+    uint64_t give_up_ns = 2 * MR_SECOND_NS;
+    pthread_t thread;
+
+    f->config.give_up_ns = give_up_ns;
+    push(f, MR_BATCH_DELTA, "slow", 4);
+    assert_int_equal(receive(f, 1), 1);
+    expect_frame(f, MR_FRAME_DELTA, 1, "slow");
+    assert_int_equal(pthread_create(&thread, NULL, stop_on_thread, f), 0);
+    be_busy(f, mr_clock_monotonic_ns() + give_up_ns * 5 / 2);
+    acknowledge(f, 1);
+    assert_int_equal(pthread_join(thread, NULL), 0);
+    assert_int_equal(mr_load_relaxed(&f->link.frames_given_up), 0);
+}
+
+static void a_receiver_that_lives_and_takes_nothing_is_given_up_in_the_end(void **state)
+{
+    struct fixture *f = *state;
+    pthread_t thread;
+
+    push(f, MR_BATCH_DELTA, "never", 5);
+    assert_int_equal(receive(f, 1), 1);
+    expect_frame(f, MR_FRAME_DELTA, 1, "never");
+    assert_int_equal(pthread_create(&thread, NULL, stop_on_thread, f), 0);
+    be_busy(f, mr_clock_monotonic_ns() + 2 * MR_FORWARD_PATIENCE * GIVE_UP_NS);
+    assert_int_equal(pthread_join(thread, NULL), 0);
+    assert_int_equal(mr_load_relaxed(&f->link.frames_given_up), 1);
+}
+
 /* 40,000 bytes: the outbox of the fixture takes three. */
 static void a_full_outbox_holds_the_pipe_back_and_then_goes_on(void **state)
 {
@@ -292,6 +346,8 @@ int main(void)
         MR_FORWARD_TEST(what_was_not_acknowledged_is_sent_again),
         MR_FORWARD_TEST(a_receiver_that_misses_frames_makes_the_dictionary_be_sent_again),
         MR_FORWARD_TEST(without_a_receiver_the_end_gives_up_and_counts),
+        MR_FORWARD_TEST(a_receiver_that_lives_is_waited_for_longer),
+        MR_FORWARD_TEST(a_receiver_that_lives_and_takes_nothing_is_given_up_in_the_end),
         MR_FORWARD_TEST(a_full_outbox_holds_the_pipe_back_and_then_goes_on),
         MR_FORWARD_TEST(a_batch_larger_than_a_frame_is_counted_and_harms_no_other),
         MR_FORWARD_TEST(batches_of_other_kinds_end_here),
