@@ -24,6 +24,7 @@
 #define BYE_WAIT_NS MR_SECOND_NS
 #define KEEP_NS                                                                          \
     (200 * MR_MILLISECOND_NS) /* so often the spool hears what was acknowledged */
+#define ALIVE_FACTOR 3        /* of give_up_ns */
 /* Of the outbox, this much stays in memory once it is empty; what a burst took beyond it goes back. */
 #define OUTBOX_KEEP_BYTES ((size_t)256 << 10)
 
@@ -57,6 +58,7 @@ struct forward {
     uint64_t told[COUNTER_COUNT]; /* what mr_filter_count() has of the sender's numbers */
     uint64_t progress_ns; /* when frames_acked last grew, or the stop was first seen */
     uint64_t progress_acked;
+    uint64_t alive_ns; /* when the receiver was last heard of; 0: never */
     bool was_open, saw_stop;
     struct mr_batch *pending, **pending_end; /* they wait for their mark; with a spool */
     uint64_t kept_acked,
@@ -219,25 +221,30 @@ static void poll_sender(struct mr_filter *filter, uint64_t wait_ns)
     send_asks(forward);
     mr_resolver_serve(forward->config->resolver, &forward->sender);
     (void)mr_sender_poll(&forward->sender, wait_ns); /* its failures are in the state */
+    if (forward->sender.state == MR_SENDER_OPEN)
+        forward->alive_ns = forward->sender.heard_ns;
     log_state(forward);
     tell_numbers(filter);
 }
 
-/* Whether the receiver tells that it lives, by heartbeats if by nothing else. */
-static bool is_heard(const struct forward *forward, uint64_t now_ns)
+/*
+ * Whether the receiver has told lately that it lives, by heartbeats if by nothing else. A silence breaks
+ * the connection, and who was silent for want of processors takes as long to welcome the next.
+ */
+static bool is_alive(const struct forward *forward, uint64_t now_ns)
 {
-    return forward->sender.state == MR_SENDER_OPEN &&
-           now_ns < forward->sender.heard_ns + forward->config->give_up_ns;
+    return forward->alive_ns != 0 &&
+           (now_ns - forward->alive_ns) / ALIVE_FACTOR < forward->config->give_up_ns;
 }
 
 /*
  * While stopping: true once nothing was acknowledged for give_up_ns, or, of a receiver that is
- * heard of and has much to do, for MR_FORWARD_PATIENCE times as long.
+ * alive and has much to do, for MR_FORWARD_PATIENCE times as long.
  */
 static bool must_give_up(struct forward *forward)
 {
     uint64_t now_ns = mr_clock_monotonic_ns();
-    uint64_t patience = is_heard(forward, now_ns) ? MR_FORWARD_PATIENCE : 1;
+    uint64_t patience = is_alive(forward, now_ns) ? MR_FORWARD_PATIENCE : 1;
 
     if (!mr_load_acquire(&forward->config->link->stopping)) /* [T] */
         return false;

@@ -10,8 +10,8 @@
  * process() polls the sender until the batch fits: this one filter may wait, because nothing but its
  * own bounded pipe stands behind it. The pipe fills, mr_filter_can_emit() says no to merge, and merge
  * merges longer. Before the drain it waits without end; once `link->stopping` is set it gives up when
- * nothing was acknowledged for `give_up_ns`, of a receiver that is alive, as its heartbeats tell, for
- * MR_FORWARD_PATIENCE times as long; what was not acknowledged then is counted.
+ * nothing was acknowledged for `give_up_ns`, of a receiver that was heard of lately, if by heartbeats alone,
+ * for MR_FORWARD_PATIENCE times as long; what was not acknowledged then is counted.
  *
  * A receiver that lacks something an earlier receiver acknowledged (it was restarted, or it is another
  * one behind the same address) needs the dictionary again: forward raises `link->reannounce`, and

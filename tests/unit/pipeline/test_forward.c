@@ -267,6 +267,9 @@ static void a_receiver_that_lives_is_waited_for_longer(void **state)
     expect_frame(f, MR_FRAME_DELTA, 1, "slow");
     assert_int_equal(pthread_create(&thread, NULL, stop_on_thread, f), 0);
     be_busy(f, mr_clock_monotonic_ns() + give_up_ns * 5 / 2);
+    hang_up(f); /* as after a silence */
+    assert_int_equal(receive(f, 1), 1);
+    expect_frame(f, MR_FRAME_DELTA, 1, "slow");
     acknowledge(f, 1);
     assert_int_equal(pthread_join(thread, NULL), 0);
     assert_int_equal(mr_load_relaxed(&f->link.frames_given_up), 0);
