@@ -18,6 +18,11 @@
 
 #define FILE_BYTES ((size_t)8 << 20)
 #define STEP_BYTES ((size_t)256 << 10) /* of allocation */
+/*
+ * A file that no frame needs is kept for so many tidies of a lane (10 ms each), to be written over. Frames are covered ten times a
+ * second, all at once: to give their pages back and ask for them again cost a worker as much as all of its analysis.
+ */
+#define SPARE_TIDIES 100
 
 static const char magic[8] = {'M', 'R', 'S', 'P', 'O', 'O', 'L', '1'};
 
@@ -222,6 +227,16 @@ static enum mr_status allocate(struct mr_spool_log *log, struct mr_spool_file *f
     return MR_OK;
 }
 
+/* The file that is being written, where nothing of it is needed. */
+static void begin_anew(struct mr_spool_log *log)
+{
+    struct mr_spool_file *file = log->files;
+
+    if (file && file->fd >= 0 && file->size > MR_SPOOL_FILE_HEAD && is_free(file) &&
+        begin(log, file) != MR_OK)
+        mr_log_error("%s: cannot write", log->spool->folder);
+}
+
 static bool fits(const struct mr_spool_file *file, size_t size)
 {
     return file && file->fd >= 0 && file->size > 0 &&
@@ -240,6 +255,7 @@ static bool take_spare(struct mr_spool_log *log)
             continue;
         *at = file->next;
         file->next = log->files;
+        file->unused = 0;
         log->files = file;
         return true;
     }
@@ -254,7 +270,7 @@ enum mr_status mr_spool_log_reserve(struct mr_spool_log *log, size_t size)
     if (fits(log->files, size) &&
         allocate(log, log->files, log->files->size + size) == MR_OK)
         return MR_OK;
-    mr_spool_log_tidy(log);
+    begin_anew(log);
     if (fits(log->files, size))
         return allocate(log, log->files, log->files->size + size);
     if (!log->files || log->files->fd < 0 || log->files->size > MR_SPOOL_FILE_HEAD)
@@ -293,20 +309,15 @@ enum mr_status mr_spool_log_append(struct mr_spool_log *log,
 
 void mr_spool_log_tidy(struct mr_spool_log *log)
 {
-    struct mr_spool_file **at = &log->files;
-    bool has_spare = false;
+    struct mr_spool_file **at = log->files ? &log->files->next : &log->files;
 
-    if (!*at)
-        return;
-    if ((*at)->fd >= 0 && (*at)->size > MR_SPOOL_FILE_HEAD && is_free(*at) &&
-        begin(log, *at) != MR_OK)
-        mr_log_error("%s: cannot write", log->spool->folder);
-    at = &(*at)->next;
+    begin_anew(log);
     while (*at) {
         struct mr_spool_file *file = *at;
+        bool is_spare = is_free(file);
 
-        if (!is_free(file) || (!file->is_old && !has_spare)) {
-            has_spare |= is_free(file);
+        file->unused = is_spare ? file->unused + 1 : 0;
+        if (!is_spare || (!file->is_old && file->unused <= SPARE_TIDIES)) {
             at = &file->next;
             continue;
         }

@@ -29,7 +29,7 @@ enum mr_status mr_spool_log_reserve(struct mr_spool_log *log, size_t size);
 enum mr_status mr_spool_log_append(struct mr_spool_log *log,
                                    struct mr_spool_sender *sender, uint64_t epoch,
                                    uint64_t sequence, struct mr_span frame);
-/* Gives back what is not needed any more. */
+/* For every 10 ms or so. Gives back files that were not needed for a second of it; meanwhile they are written over. */
 void mr_spool_log_tidy(struct mr_spool_log *log);
 
 #endif

@@ -27,7 +27,8 @@ struct mr_spool_file {
     size_t size, allocated;
     struct mr_spool_share *shares;
     uint32_t share_count, share_capacity;
-    bool is_old; /* of the process before: nothing is appended */
+    uint32_t unused; /* tidies since something of it was needed */
+    bool is_old;     /* of the process before: nothing is appended */
     int fd;
     struct mr_spool_file *next;
 };

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include <dirent.h>
 #include <fcntl.h>
 #include <inttypes.h>
 #include <signal.h>
@@ -401,6 +402,78 @@ static uint64_t recover_taken(void)
     return taken;
 }
 
+/* Files in the folder of frames. */
+static uint32_t count_files(void)
+{
+    char path[128];
+    DIR *directory;
+    const struct dirent *entry;
+    uint32_t count = 0;
+
+    (void)snprintf(path, sizeof(path), "%s/frames", folder);
+    directory = opendir(path);
+    assert_non_null(directory);
+    while ((entry = readdir(directory)) != NULL)
+        count += entry->d_name[0] != '.';
+    (void)closedir(directory);
+    return count;
+}
+
+/* 40 MiB of frames, then a commit that covers them all. */
+static uint32_t fill_and_cover(struct mr_spool *spool, struct mr_spool_log *log,
+                               struct told *told)
+{
+    static uint8_t frame[1 << 20];
+    uint32_t files;
+
+    for (uint32_t i = 0; i < 40; i++) {
+        uint64_t sequence = told->frames_done[0] + 1;
+
+        mr_frame_put_header(
+            MR_FRAME_CHUNKS, 0, sequence,
+            mr_span_of(frame + MR_WIRE_HEADER_SIZE, sizeof(frame) - MR_WIRE_HEADER_SIZE),
+            frame);
+        assert_int_equal(mr_spool_log_reserve(log, sizeof(frame)), MR_OK);
+        assert_int_equal(mr_spool_log_append(log, mr_spool_sender(spool, id_of(0)), 1,
+                                             sequence, mr_span_of(frame, sizeof(frame))),
+                         MR_OK);
+        told->frames_done[0] = sequence;
+    }
+    files = count_files();
+    told->covered[told->commits_begun][0] = told->frames_done[0];
+    assert_int_equal(commit(spool, told), MR_OK);
+    told->commits_begun++;
+    return files;
+}
+
+static void files_are_written_over_and_given_back_when_nothing_comes(void **state)
+{
+    struct told *told = calloc(1, sizeof(*told));
+    struct mr_spool *spool = open_spool(UINT64_C(256) << 20);
+    struct mr_spool_log *log = mr_spool_log_new(spool);
+    uint32_t files;
+
+    (void)state;
+    for (uint32_t i = 0; i < SENDERS; i++)
+        put_sender(spool, i);
+    files = fill_and_cover(spool, log, told);
+    assert_in_range(files, 5, 7);
+    for (int i = 0; i < 5; i++) {
+        mr_spool_log_tidy(log);
+        assert_int_equal(count_files(), files); /* kept, to be written over */
+        assert_int_equal(fill_and_cover(spool, log, told), files);
+    }
+    for (int i = 0; i < 50; i++)
+        mr_spool_log_tidy(log);
+    assert_int_equal(count_files(), files);
+    for (int i = 0; i < 60; i++)
+        mr_spool_log_tidy(log);
+    assert_int_equal(count_files(), 1); /* the one that is being written */
+    fill_and_cover(spool, log, told);
+    mr_spool_close(spool);
+    free(told);
+}
+
 static void what_follows_a_damaged_frame_is_not_used(void **state)
 {
     struct told told = {.commits_done = 0};
@@ -532,6 +605,9 @@ int main(void)
                                         remove_folder),
         cmocka_unit_test_setup_teardown(a_damaged_database_is_refused_with_what_to_do,
                                         make_folder, remove_folder),
+        cmocka_unit_test_setup_teardown(
+            files_are_written_over_and_given_back_when_nothing_comes, make_folder,
+            remove_folder),
         cmocka_unit_test_setup_teardown(what_follows_a_damaged_frame_is_not_used,
                                         make_folder, remove_folder),
         cmocka_unit_test_setup_teardown(
