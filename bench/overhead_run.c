@@ -330,7 +330,9 @@ static enum mr_status run_program(struct run *run, struct mr_error *error)
     status = mr_command_run(&run->command, error);
     if (status == MR_OK) {
         read_output(run);
-        status = read_probe(run, error);
+        status = mr_rival_check_loaded(&run->command, error);
+        if (status == MR_OK)
+            status = read_probe(run, error);
         if (status == MR_OK && run->bench->options.timing == 0)
             status = read_durations(run, error);
     }

@@ -255,6 +255,8 @@ static enum mr_status perform(struct run *run, struct mr_error *error)
     if (status == MR_OK) {
         status = mr_command_run(&run->command, error);
         if (status == MR_OK)
+            status = mr_rival_check_loaded(&run->command, error);
+        if (status == MR_OK)
             read_output(run);
         mr_command_fini(&run->command);
     }

@@ -4,7 +4,7 @@
  *
  *     uftrace   gcc -pg; uftrace record -d DIR PROGRAM
  *     lttng     gcc -finstrument-functions; a session in its default mode (discard), written to
- *               disk; liblttng-ust-cyg-profile-fast preloaded
+ *               disk; liblttng-ust-cyg-profile-fast preloaded, by the name that it has without its headers
  *     xray-fdr  clang -fxray-instrument; flight recorder in memory, threshold 0: every call
  */
 #include "bench/rivals.h"
@@ -161,12 +161,11 @@ enum mr_status mr_rival_lttng_begin(struct mr_rivals *rivals, struct mr_words *a
                        "lttng_ust_cyg_profile_fast:*", error);
     if (status == MR_OK)
         status = lttng(rivals, "lttng --no-sessiond start " LTTNG_SESSION, NULL, error);
-    mr_words_add(env, "LD_PRELOAD=liblttng-ust-cyg-profile-fast.so");
+    mr_words_add(env, "LD_PRELOAD=liblttng-ust-cyg-profile-fast.so.1");
     return status;
 }
 
-/* The number in "... 123 events were discarded" or "123 events discarded". */
-static double discarded_of(const char *text)
+double mr_rival_lttng_discarded(const char *text)
 {
     const char *at = strstr(text, " discarded");
 
@@ -186,8 +185,8 @@ void mr_rival_lttng_end(struct mr_rivals *rivals, double *events, double *bytes)
     mr_words_split(&line, "lttng --no-sessiond stop " LTTNG_SESSION);
     *events = (double)NAN;
     if (mr_command_run(&stop, NULL) == MR_OK)
-        *events = -discarded_of(mr_command_text(&stop.errors)) -
-                  discarded_of(mr_command_text(&stop.output));
+        *events = -mr_rival_lttng_discarded(mr_command_text(&stop.errors)) -
+                  mr_rival_lttng_discarded(mr_command_text(&stop.output));
     mr_command_fini(&stop);
     mr_words_fini(&line);
     (void)lttng(rivals, "lttng --no-sessiond destroy " LTTNG_SESSION, NULL, NULL);
@@ -212,6 +211,15 @@ void mr_rival_xray_end(struct mr_rivals *rivals, double *events, double *bytes)
 {
     *events = *bytes = (double)NAN;
     (void)walk(rivals->folder, "", true);
+}
+
+enum mr_status mr_rival_check_loaded(struct mr_command *command, struct mr_error *error)
+{
+    const char *text = strstr(mr_command_text(&command->errors), "object '");
+
+    if (!text || !strstr(text, "cannot be preloaded"))
+        return MR_OK;
+    return mr_error_set(error, MR_ENOTFOUND, "%.*s", (int)strcspn(text, "\n"), text);
 }
 
 void mr_rivals_stop(struct mr_rivals *rivals)

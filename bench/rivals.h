@@ -30,9 +30,17 @@ void mr_rival_uftrace_end(struct mr_rivals *rivals, double *events, double *byte
 enum mr_status mr_rival_lttng_begin(struct mr_rivals *rivals, struct mr_words *argv,
                                     struct mr_words *env, struct mr_error *error);
 void mr_rival_lttng_end(struct mr_rivals *rivals, double *events, double *bytes);
+/* The number in "Warning: 123 events were discarded", in what `lttng stop` says; 0 where it says nothing of it. */
+double mr_rival_lttng_discarded(const char *text);
 enum mr_status mr_rival_xray_begin(struct mr_rivals *rivals, struct mr_words *argv,
                                    struct mr_words *env, struct mr_error *error);
 void mr_rival_xray_end(struct mr_rivals *rivals, double *events, double *bytes);
+
+/*
+ * MR_ENOTFOUND, with the loader's word: what was to be preloaded into the program that ran is not on this machine. It ran as if
+ * nobody traced it, and its numbers are no tracer's.
+ */
+enum mr_status mr_rival_check_loaded(struct mr_command *command, struct mr_error *error);
 
 /* Appends "name": {"version", "cflags"}, ... of the rivals among `used`, a bit for each of mr_variants. */
 enum mr_status mr_rivals_describe(const struct mr_rivals *rivals, uint32_t used,
