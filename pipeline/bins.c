@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/assert.h"
+#include "base/pages.h"
 
 #define POOL_FIRST 16384u
 #define ALIGN 16u /* bins: a cache line of counts, half an octave */
@@ -54,9 +55,12 @@ static bool take(struct mr_bin_pool *pool, uint32_t count, uint32_t *offset)
     capacity = capacity < pool->limit ? capacity : pool->limit;
     if (capacity > pool->capacity) {
         settle(pool);
-        grown = realloc(pool->counts, capacity * sizeof(*grown));
+        grown = mr_pages_alloc(capacity * sizeof(*grown));
         if (!grown)
             return false;
+        if (pool->used)
+            memcpy(grown, pool->counts, pool->used * sizeof(*grown));
+        free(pool->counts);
         pool->counts = grown;
         pool->capacity = capacity;
     }

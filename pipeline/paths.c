@@ -7,6 +7,7 @@
 
 #include "base/assert.h"
 #include "base/hash.h"
+#include "base/pages.h"
 
 static_assert(sizeof(struct mr_path) == (size_t)2 * MR_CACHE_LINE,
               "two lines, see paths.h");
@@ -63,10 +64,10 @@ static enum mr_status resize(struct mr_paths *paths, uint32_t capacity)
 
     while (slot_count < 2 * capacity)
         slot_count *= 2;
-    nodes = aligned_alloc(MR_CACHE_LINE, capacity * sizeof(*nodes));
+    nodes = mr_pages_alloc(capacity * sizeof(*nodes));
     depths = malloc(capacity * sizeof(*depths));
     touched = malloc(capacity * sizeof(*touched));
-    slots = malloc(slot_count * sizeof(*slots));
+    slots = mr_pages_alloc(slot_count * sizeof(*slots));
     if (!nodes || !depths || !touched || !slots) {
         free(nodes);
         free(depths);

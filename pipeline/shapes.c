@@ -6,6 +6,7 @@
 
 #include "base/assert.h"
 #include "base/hash.h"
+#include "base/pages.h"
 
 #define CAPACITY_FIRST 1024u
 #define SCRATCH_MAX ((size_t)256 << 20)
@@ -43,7 +44,7 @@ static bool resize(struct mr_nodes *nodes, uint32_t capacity)
     nodes->items = items;
     while (slot_count < 2 * capacity)
         slot_count *= 2;
-    slots = malloc(slot_count * sizeof(*slots));
+    slots = mr_pages_alloc(slot_count * sizeof(*slots));
     if (!slots)
         return false;
     free(nodes->slots);
