@@ -9,9 +9,10 @@
 
 #define CAPACITY_FIRST 16u
 #define CAPACITY_KEPT 256u /* by reset; what is larger goes back */
-#define LOG_FIRST                                                                        \
-    16u /* events: less than the open calls of a trace that waits would take */
-#define LOG_KEPT 4096u /* the same of these */
+/* The log: bytes of an event in it, and its sizes in events. At first less than the open calls of a trace that waits would take. */
+#define LOG_EVENT (sizeof(struct mr_event) + sizeof(uint16_t))
+#define LOG_FIRST 16u
+#define LOG_KEPT 4096u /* by reset; what is larger goes back */
 #define LOG_PART 4     /* of the budget: what logs may fill of it */
 
 void mr_condense_init(struct mr_condense *condense, struct mr_condense_budget *budget,
@@ -47,7 +48,7 @@ static void release_ranks(struct mr_condense *condense)
 
 static void release_log(struct mr_condense *condense)
 {
-    condense->budget->used -= condense->log_capacity * sizeof(*condense->log);
+    condense->budget->used -= condense->log_capacity * LOG_EVENT;
     free(condense->log);
     condense->log = NULL;
     condense->log_capacity = 0;
@@ -106,7 +107,7 @@ static bool grow(struct mr_condense *condense, void **items, uint32_t *capacity,
 
 static bool is_longer(uint64_t a_ns, uint64_t a_number, uint64_t b_ns, uint64_t b_number)
 {
-    return a_ns != b_ns ? a_ns > b_ns : a_number < b_number;
+    return (a_ns > b_ns) | ((a_ns == b_ns) & (a_number < b_number));
 }
 
 static bool comes_before(const struct mr_condense_rank *a,
@@ -123,16 +124,20 @@ static void swap(struct mr_condense_rank *a, struct mr_condense_rank *b)
     *b = kept;
 }
 
-/* Brings the rank at `at` to its place among those from `first` to `last`: longer ones stand before it. Its place. */
+/*
+ * Brings the rank at `at` to its place among those from `first` to `last`: longer ones stand before it. Its place. Each is moved, as
+ * no processor foretells which ones must be.
+ */
 static uint32_t partition(struct mr_condense_rank *ranks, uint32_t first, uint32_t last,
                           uint32_t at)
 {
     uint32_t place = first;
 
     swap(&ranks[at], &ranks[last]);
-    for (uint32_t i = first; i < last; i++)
-        if (comes_before(&ranks[i], &ranks[last]))
-            swap(&ranks[i], &ranks[place++]);
+    for (uint32_t i = first; i < last; i++) {
+        swap(&ranks[i], &ranks[place]);
+        place += comes_before(&ranks[place], &ranks[last]);
+    }
     swap(&ranks[place], &ranks[last]);
     return place;
 }
@@ -303,22 +308,31 @@ static MR_ALWAYS_INLINE bool is_plain(const struct mr_event *event)
  * The many short calls of a long tree, without a branch that depends on whether one opens or closes (which no processor
  * foretells: 9 instead of 2 ns per event). Takes events until one is anything else, or ends a call that may be kept.
  */
-static uint32_t run(struct mr_condense *condense, const struct mr_event *events,
-                    uint32_t count)
+static uint32_t run(struct mr_condense *condense, const struct mr_condense_piece *piece,
+                    uint32_t from)
 {
     struct mr_condense_open *open = condense->open;
-    uint32_t depth = condense->depth, last = condense->open_capacity - 1, done;
+    uint32_t depth = condense->depth, last = condense->open_capacity - 1, at;
     uint64_t opened = condense->opened;
     uint64_t ns = condense->last_ns, shortest_ns = condense->shortest_ns;
 
-    for (done = 0; done < count; done++) {
-        const struct mr_event *event = &events[done];
+    for (at = from; at < piece->count; at++) {
+        const struct mr_event *event = &piece->events[at];
         uint64_t closes = event->kind == MR_EVENT_CLOSE, opens = !closes, total_ns;
         struct mr_condense_open *call = &open[depth - closes];
+        uint32_t calls = piece->whole[at];
 
-        if (MR_UNLIKELY(!is_plain(event) || depth <= 1 || depth >= last ||
+        if (MR_UNLIKELY(!is_plain(event) || depth + opens <= 1 || depth >= last ||
                         event->ns < ns))
             break;
+        total_ns = calls ? event[2 * (size_t)calls - 1].ns - event->ns : shortest_ns;
+        if (total_ns < shortest_ns) { /* and so is all that it calls */
+            call[-1].child_ns += total_ns;
+            ns = event->ns + total_ns;
+            opened += calls;
+            at += 2 * calls - 1;
+            continue;
+        }
         total_ns = (event->ns - call->start_ns) & (0 - closes);
         if (MR_UNLIKELY(total_ns >= shortest_ns))
             break;
@@ -333,7 +347,7 @@ static uint32_t run(struct mr_condense *condense, const struct mr_event *events,
     condense->opened = opened;
     condense->closed = opened - depth;
     condense->last_ns = ns;
-    return done;
+    return at;
 }
 
 static void step(struct mr_condense *condense, const struct mr_event *event)
@@ -348,29 +362,37 @@ static void step(struct mr_condense *condense, const struct mr_event *event)
         close_call(condense, event, condense->last_ns);
 }
 
-static void take(struct mr_condense *condense, const struct mr_event *events,
-                 uint32_t count)
+static void take(struct mr_condense *condense, const struct mr_condense_piece *piece)
 {
     uint32_t at = 0;
 
-    while (at < count && !condense->is_given_up) {
+    while (at < piece->count && !condense->is_given_up) {
         if (condense->is_full && condense->depth > 0 && !condense->apart &&
             !condense->below)
-            at += run(condense, events + at, count - at);
-        if (at < count)
-            step(condense, &events[at++]);
+            at = run(condense, piece, at);
+        if (at < piece->count)
+            step(condense, &piece->events[at++]);
     }
 }
 
-void mr_condense_feed(struct mr_condense *condense, const struct mr_event *events,
-                      uint32_t count)
+/* Beside its events. */
+static uint16_t *log_whole(const struct mr_condense *condense)
 {
-    if (condense->log_count)
-        take(condense, condense->log, condense->log_count);
+    void *end = condense->log ? condense->log + condense->log_capacity : NULL;
+
+    return end;
+}
+
+void mr_condense_feed(struct mr_condense *condense, const struct mr_condense_piece *piece)
+{
+    const struct mr_condense_piece log = {condense->log, log_whole(condense),
+                                          condense->log_count};
+
+    take(condense, &log);
     condense->log_count = 0;
     if (condense->log_capacity > LOG_KEPT)
         release_log(condense);
-    take(condense, events, count);
+    take(condense, piece);
 }
 
 /* Room for `count` more events in the log: false when they are too many, or there is no memory for them. */
@@ -385,31 +407,40 @@ static bool make_log_room(struct mr_condense *condense, uint32_t count)
         return true;
     while (capacity < wanted)
         capacity *= 2;
-    more = (capacity - condense->log_capacity) * sizeof(*grown);
+    more = (capacity - condense->log_capacity) * LOG_EVENT;
     if (budget->used + more > budget->limit / LOG_PART)
         return false;
-    grown = realloc(condense->log, capacity * sizeof(*grown));
+    grown = malloc(capacity * LOG_EVENT);
     if (!grown)
         return false;
+    if (condense->log_count) {
+        memcpy(grown, condense->log, condense->log_count * sizeof(*grown));
+        memcpy(grown + capacity, log_whole(condense),
+               condense->log_count * sizeof(uint16_t));
+    }
+    free(condense->log);
     condense->budget->used += more;
     condense->log = grown;
     condense->log_capacity = capacity;
     return true;
 }
 
-void mr_condense_later(struct mr_condense *condense, const struct mr_event *events,
-                       uint32_t count)
+void mr_condense_later(struct mr_condense *condense,
+                       const struct mr_condense_piece *piece)
 {
     bool is_begun = condense->opened > 0 || condense->is_given_up;
-    bool is_small = condense->log_count == 0 && count < LOG_FIRST;
+    bool is_small = condense->log_count == 0 && piece->count < LOG_FIRST;
+    uint32_t count = condense->log_count;
 
-    if (is_begun || is_small || count > MR_CONDENSE_LOG_MAX - condense->log_count ||
-        !make_log_room(condense, count)) {
-        mr_condense_feed(condense, events, count);
+    if (is_begun || is_small || piece->count > MR_CONDENSE_LOG_MAX - count ||
+        !make_log_room(condense, piece->count)) {
+        mr_condense_feed(condense, piece);
         return;
     }
-    memcpy(condense->log + condense->log_count, events, count * sizeof(*events));
-    condense->log_count += count;
+    memcpy(condense->log + count, piece->events, piece->count * sizeof(*piece->events));
+    memcpy(log_whole(condense) + count, piece->whole,
+           piece->count * sizeof(*piece->whole));
+    condense->log_count += piece->count;
 }
 
 /*

@@ -11,14 +11,18 @@
  * MR_CONDENSE_DEPTH_MAX only the number is kept.
  *
  *     mr_condense_init(&c, &budget, 512);
- *     mr_condense_later(&c, events, count);          // OPEN of the root ..
- *     mr_condense_feed(&c, events, count);           // .. its CLOSE, in any pieces; others are passed over
+ *     mr_condense_later(&c, &piece);                 // OPEN of the root ..
+ *     mr_condense_feed(&c, &piece);                  // .. its CLOSE, in any pieces; others are passed over
  *     if (c.is_given_up) ...                         // no memory, or past the budget
  *     count = mr_condense_finish(&c, calls);         // once the root is closed; sites are the lane's
  *     mr_condense_reset(&c);                         // for the next tree; keeps small memory
  *
  * What is fed later is only copied while it is little (MR_CONDENSE_LOG_MAX): most traces turn out not to be wanted, and a
  * copy costs a tenth.
+ *
+ * Of calls that opened and ended in one piece it is known where they end. No call takes longer than what it is called by, so
+ * where such a one is too short to be kept, all of it is passed over at once: what is looked at are the calls that are kept,
+ * and those that they call themselves.
  *
  * Trees of forced roots inside it (an OPEN with MR_EVENT_ROOT) are passed over: they are traces of their own. One thread.
  */
@@ -38,6 +42,17 @@
 
 struct mr_condense_budget { /* of all that share it */
     size_t used, limit;     /* bytes */
+};
+
+/* Events of a stream, in order. */
+struct mr_condense_piece {
+    const struct mr_event *events;
+    /*
+     * Of each event: of how many calls the call is made that opens there, itself counted, if the next events are these calls and
+     * nothing else; 0: not known.
+     */
+    const uint16_t *whole;
+    uint32_t count;
 };
 
 struct mr_condense_open {
@@ -62,7 +77,8 @@ struct mr_condense {
     struct mr_condense_open *open;
     struct mr_condense_call *kept;
     struct mr_condense_rank *ranks; /* scratch of twice the limit, once more are kept */
-    struct mr_event *log;           /* events that are still to be looked at */
+    struct mr_event *
+        log; /* events that are still to be looked at; `whole` of these behind log_capacity of them */
     uint32_t log_count, log_capacity;
     uint32_t depth, open_capacity;
     uint32_t below; /* open calls past MR_CONDENSE_DEPTH_MAX */
@@ -80,11 +96,11 @@ void mr_condense_init(struct mr_condense *condense, struct mr_condense_budget *b
                       uint32_t limit);
 void mr_condense_fini(struct mr_condense *condense);
 void mr_condense_reset(struct mr_condense *condense);
-void mr_condense_feed(struct mr_condense *condense, const struct mr_event *events,
-                      uint32_t count);
+void mr_condense_feed(struct mr_condense *condense,
+                      const struct mr_condense_piece *piece);
 /* The same, but it may wait until the next mr_condense_feed(), which may be of no events. */
-void mr_condense_later(struct mr_condense *condense, const struct mr_event *events,
-                       uint32_t count);
+void mr_condense_later(struct mr_condense *condense,
+                       const struct mr_condense_piece *piece);
 /* Into `calls`, which has room for `limit`; how many. The root is closed and nothing was given up. */
 uint32_t mr_condense_finish(struct mr_condense *condense, struct mr_exemplar_call *calls);
 

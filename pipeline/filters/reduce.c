@@ -212,6 +212,8 @@ static enum mr_status take_events(struct mr_reduce *reduce, const struct mr_batc
         return status;
     reduce->gains += batch->event_count;
     reduce->events = batch->events;
+    MR_ASSERT(batch->event_count <= MR_BATCH_EVENTS_MAX);
+    memset(reduce->whole, 0, batch->event_count * sizeof(*reduce->whole));
     reduce->nodes_known = reduce->nodes.count;
     mr_reduce_mark_dirty(reduce, stream);
     while (status == MR_OK && at < batch->event_count) {

@@ -117,15 +117,15 @@ void mr_reduce_exemplars_drop(struct mr_reduce *reduce, struct mr_trace *trace)
 static void feed(struct mr_reduce *reduce, struct mr_trace *trace, uint32_t end,
                  bool is_end)
 {
-    const struct mr_event *events = reduce->events + trace->first;
-    uint32_t count = end - trace->first;
+    const struct mr_condense_piece piece = {
+        reduce->events + trace->first, reduce->whole + trace->first, end - trace->first};
 
     if (!trace->condense)
         trace->condense = take_condense(reduce);
     if (trace->condense && is_end)
-        mr_condense_feed(trace->condense, events, count);
+        mr_condense_feed(trace->condense, &piece);
     else if (trace->condense)
-        mr_condense_later(trace->condense, events, count);
+        mr_condense_later(trace->condense, &piece);
     trace->first = 0; /* of the next batch */
 }
 

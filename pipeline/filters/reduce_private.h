@@ -294,10 +294,11 @@ struct mr_reduce {
         told_source; /* the source whose number in this payload is told_source_index */
     uint32_t told_source_index, told_source_payload;
     struct mr_reduce_exemplars exemplars;
-    const struct mr_event *events; /* of the batch at hand */
-    uint64_t told_ns;              /* CLOCK_MONOTONIC of the last delta */
-    uint64_t gained_ns;            /* and of the last tick that found something gained */
-    bool had_open;                 /* the last delta told of open traces */
+    const struct mr_event *events;       /* of the batch at hand */
+    uint16_t whole[MR_BATCH_EVENTS_MAX]; /* of them, as pipeline/condense.h wants it */
+    uint64_t told_ns;                    /* CLOCK_MONOTONIC of the last delta */
+    uint64_t gained_ns; /* and of the last tick that found something gained */
+    bool had_open;      /* the last delta told of open traces */
     struct mr_bin_index bin_index;
     struct mr_reduce_marks marks;
 };

@@ -17,6 +17,7 @@ struct hot {
     uint64_t *children;
     uint32_t child_count, child_limit;
     const struct mr_event *events, *at, *end; /* of the batch; the one at hand */
+    const struct mr_event *first;             /* taken by this run_calls() */
     bool is_collecting, is_folded;
     bool is_refused; /* the tree has a new node past the budget: it stopped collecting */
 };
@@ -87,6 +88,16 @@ static MR_ALWAYS_INLINE uint32_t age_of(const struct mr_reduce *reduce,
                                         const struct mr_open_call *frame)
 {
     return reduce->taken + (uint32_t)(hot->at - hot->events) - frame->opened + 1;
+}
+
+/* The innermost call ends. Where it opened in this run, all events since then are calls inside a call tree. */
+static MR_ALWAYS_INLINE void note_whole(struct mr_reduce *reduce, const struct hot *hot)
+{
+    uint32_t size = age_of(reduce, hot, hot->top);
+
+    if (MR_LIKELY(size <= (uint32_t)(hot->at - hot->first) + 1))
+        reduce->whole[(uint32_t)(hot->at - hot->events) + 1 - size] =
+            (uint16_t)(size / 2);
 }
 
 /*
@@ -172,6 +183,7 @@ static bool take_template(struct mr_reduce *reduce, struct hot *hot, uint32_t pa
         !mr_templates_keep(reduce, template, hot->at))
         return false;
     last = hot->at + (size_t)2 * template->calls - 1;
+    reduce->whole[hot->at - hot->events] = (uint16_t) template->calls;
     parent->child_ns += last->ns - hot->at->ns;
     hot->at = last;
     hot->is_folded |= template->is_folded;
@@ -227,6 +239,7 @@ static MR_ALWAYS_INLINE bool close_fast(struct mr_reduce *reduce, struct hot *ho
     if (hot->is_collecting && !collect_fast(reduce, hot, path))
         return false;
     frame[-1].child_ns += total;
+    note_whole(reduce, hot);
     hot->top--;
     count_fast(reduce, path, total, self, bin);
     return true;
@@ -332,6 +345,7 @@ static uint32_t run_calls(struct mr_reduce *reduce, struct mr_reduce_stream *str
                       .child_limit = child_limit(reduce, stream),
                       .events = batch->events,
                       .at = batch->events + first,
+                      .first = batch->events + first,
                       .end = batch->events + batch->event_count,
                       .is_collecting = stream->is_collecting};
     uint32_t done, depth;

@@ -8,14 +8,16 @@
 
 #define EVENTS_MAX 4000u
 #define CALLS_MAX (EVENTS_MAX / 2)
+#define PIECE_MAX 300u
 
 struct tree {
     struct mr_event events[EVENTS_MAX];
+    uint16_t whole[EVENTS_MAX]; /* of all calls but the root */
     uint32_t event_count;
     /* By order of opening: what the naive model knows. */
     struct naive {
         uint64_t start_ns, total_ns;
-        uint32_t parent, site, depth;
+        uint32_t parent, site, depth, opened; /* `opened`: its place among the events */
         bool is_kept;
     } calls[CALLS_MAX];
     uint32_t call_count;
@@ -24,6 +26,7 @@ struct tree {
 static void put(struct tree *tree, uint16_t kind, uint32_t site, uint64_t ns,
                 uint16_t flags)
 {
+    tree->whole[tree->event_count] = 0;
     tree->events[tree->event_count++] =
         (struct mr_event){.ns = ns, .site = site, .kind = kind, .flags = flags};
 }
@@ -45,6 +48,7 @@ static void grow_tree(struct tree *tree, struct mr_test_random *random)
 
             *call = (struct naive){.start_ns = ns,
                                    .parent = depth ? stack[depth - 1] : 0,
+                                   .opened = tree->event_count,
                                    .site = (uint32_t)mr_test_random_below(random, 9),
                                    .depth = depth};
             put(tree, MR_EVENT_OPEN, call->site, ns, depth ? 0 : MR_EVENT_ROOT);
@@ -54,6 +58,8 @@ static void grow_tree(struct tree *tree, struct mr_test_random *random)
 
             call->total_ns = ns - call->start_ns;
             put(tree, MR_EVENT_CLOSE, call->site, ns, depth ? 0 : MR_EVENT_ROOT);
+            tree->whole[call->opened] =
+                depth ? (uint16_t)((tree->event_count - call->opened) / 2) : 0;
         }
         ns += mr_test_random_below(random, 4);
     } while (depth > 0);
@@ -98,23 +104,33 @@ static uint32_t expect(struct tree *tree, struct mr_exemplar_call *calls)
     return count;
 }
 
+/* Of the calls that lie in the piece, where some of them end is known. */
 static void feed_in_pieces(struct mr_condense *condense, const struct tree *tree,
                            struct mr_test_random *random)
 {
+    static const struct mr_condense_piece nothing;
+    uint16_t whole[PIECE_MAX];
     uint32_t at = 0;
 
     while (at < tree->event_count) {
-        uint32_t count = 1 + (uint32_t)mr_test_random_below(random, 300);
+        struct mr_condense_piece piece = {
+            tree->events + at, whole,
+            1 + (uint32_t)mr_test_random_below(random, PIECE_MAX)};
 
-        if (count > tree->event_count - at)
-            count = tree->event_count - at;
+        if (piece.count > tree->event_count - at)
+            piece.count = tree->event_count - at;
+        for (uint32_t i = 0; i < piece.count; i++)
+            whole[i] = i + 2u * tree->whole[at + i] <= piece.count &&
+                               mr_test_random_below(random, 4) > 0
+                           ? tree->whole[at + i]
+                           : 0;
         if (mr_test_random_below(random, 8) > 0)
-            mr_condense_later(condense, tree->events + at, count);
+            mr_condense_later(condense, &piece);
         else
-            mr_condense_feed(condense, tree->events + at, count);
-        at += count;
+            mr_condense_feed(condense, &piece);
+        at += piece.count;
     }
-    mr_condense_feed(condense, tree->events, 0);
+    mr_condense_feed(condense, &nothing);
 }
 
 static void the_longest_calls_are_kept_however_the_tree_is_cut(void **state)
@@ -161,8 +177,9 @@ static void feed_one(struct mr_condense *condense, uint16_t kind, uint32_t site,
                      uint64_t ns, uint16_t flags)
 {
     const struct mr_event event = {.ns = ns, .site = site, .kind = kind, .flags = flags};
+    const uint16_t whole = 0;
 
-    mr_condense_feed(condense, &event, 1);
+    mr_condense_feed(condense, &(struct mr_condense_piece){&event, &whole, 1});
 }
 
 static void a_forced_root_inside_is_passed_over(void **state)
@@ -223,6 +240,8 @@ static void of_a_bottomless_tree_the_deep_calls_are_counted(void **state)
 static void feed_later(struct mr_condense *condense, uint32_t pieces)
 {
     struct mr_event events[2 * PIECE];
+    const uint16_t whole[2 * PIECE] = {0};
+    const struct mr_condense_piece piece = {events, whole, 2 * PIECE};
     uint64_t ns = 0;
 
     for (uint32_t i = 0; i < pieces; i++) {
@@ -235,7 +254,7 @@ static void feed_later(struct mr_condense *condense, uint32_t pieces)
                 .site = 1, .kind = MR_EVENT_OPEN, .flags = MR_EVENT_ROOT};
         if (i == 0)
             events[1].kind = MR_EVENT_OPEN;
-        mr_condense_later(condense, events, 2 * PIECE);
+        mr_condense_later(condense, &piece);
     }
     feed_one(condense, MR_EVENT_CLOSE, 2, ns, 0);
     feed_one(condense, MR_EVENT_CLOSE, 1, ns, MR_EVENT_ROOT);
@@ -244,6 +263,9 @@ static void feed_later(struct mr_condense *condense, uint32_t pieces)
 static void a_copy_of_events_takes_a_part_of_the_budget_and_no_more(void **state)
 {
     struct mr_event open[100] = {{.flags = MR_EVENT_ROOT}};
+    const uint16_t whole[MR_ARRAY_COUNT(open)] = {0};
+    const struct mr_condense_piece all = {open, whole, MR_ARRAY_COUNT(open)};
+    const struct mr_condense_piece one = {open, whole, 1};
     struct mr_condense_budget budget = {.limit = (size_t)1 << 20};
     struct mr_condense condense;
     struct mr_exemplar_call calls[16];
@@ -252,17 +274,17 @@ static void a_copy_of_events_takes_a_part_of_the_budget_and_no_more(void **state
     for (uint32_t i = 0; i < MR_ARRAY_COUNT(open); i++)
         open[i].kind = MR_EVENT_OPEN;
     mr_condense_init(&condense, &budget, 16);
-    mr_condense_later(&condense, open, MR_ARRAY_COUNT(open));
+    mr_condense_later(&condense, &all);
     assert_int_equal(condense.opened, 0); /* nobody has looked at it */
     assert_true(budget.used > 0 && budget.used <= budget.limit / 4);
     mr_condense_reset(&condense);
     budget.limit = 4 * budget.used - 1;
     mr_condense_fini(&condense);
     mr_condense_init(&condense, &budget, 16);
-    mr_condense_later(&condense, open, MR_ARRAY_COUNT(open));
+    mr_condense_later(&condense, &all);
     assert_int_equal(condense.opened, MR_ARRAY_COUNT(open)); /* no room for a copy */
     mr_condense_reset(&condense);
-    mr_condense_later(&condense, open, 1);
+    mr_condense_later(&condense, &one);
     assert_int_equal(condense.opened, 1); /* so small that a copy does not pay */
     mr_condense_reset(&condense);
     budget.limit = (size_t)1 << 24;
