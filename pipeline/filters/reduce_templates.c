@@ -23,6 +23,7 @@
 
 static_assert(sizeof(struct mr_event) == 16 && offsetof(struct mr_event, site) == 8,
               "word_of() reads all but the time");
+static_assert(sizeof(struct mr_template) == MR_CACHE_LINE, "see there");
 static_assert(MR_TEMPLATE_EVENTS_MAX <= UINT8_MAX + 1, "places are 8 bits");
 
 /* The least total below 2^28 that is in bin `bin` or a later one. */
@@ -39,7 +40,7 @@ static uint32_t low_of(uint32_t bin)
 enum mr_status mr_templates_init(struct mr_templates *templates, uint32_t path_limit)
 {
     *templates = (struct mr_templates){
-        .items = malloc(ITEMS_MAX * sizeof(*templates->items)),
+        .items = aligned_alloc(MR_CACHE_LINE, ITEMS_MAX * sizeof(*templates->items)),
         .words = malloc((size_t)2 * CALLS_MAX * sizeof(*templates->words)),
         .calls = malloc(CALLS_MAX * sizeof(*templates->calls)),
         .listed = malloc(ITEMS_MAX * sizeof(*templates->listed)),
@@ -357,11 +358,10 @@ struct mr_template *mr_templates_find(struct mr_reduce *reduce, uint32_t path,
 
     for (; number; link = &templates->items[number].next, number = *link) {
         struct mr_template *template = &templates->items[number];
-        const uint64_t *words = templates->words + template->first_word;
         uint32_t size = 2 * template->calls;
 
-        if (size > count || word_of(&events[size - 1]) != words[size - 1] ||
-            !is_like(words, events, size))
+        if (size > count || word_of(&events[size - 1]) != template->last_word ||
+            !is_like(templates->words + template->first_word, events, size))
             continue;
         score_hit(known, template->calls);
         if (number != known->first) { /* to the front */
@@ -399,6 +399,7 @@ static void add(struct mr_templates *templates, uint32_t path,
     added->first_call = templates->call_count;
     for (uint32_t i = 0; i < 2 * template->calls; i++)
         templates->words[templates->word_count++] = word_of(&events[i]);
+    added->last_word = templates->words[templates->word_count - 1];
     memcpy(templates->calls + templates->call_count, calls,
            template->calls * sizeof(*calls));
     templates->call_count += template->calls;

@@ -36,7 +36,7 @@
 #define MR_TEMPLATE_CALLS_MIN 2u
 #define MR_TEMPLATE_CALLS_MAX 128u
 #define MR_TEMPLATE_EVENTS_MAX (2 * MR_TEMPLATE_CALLS_MAX)
-#define MR_TEMPLATES_PER_PATH 4u
+#define MR_TEMPLATES_PER_PATH 8u
 #define MR_TEMPLATE_WAITING 8u /* totals of a call that are counted at once */
 /* Bins whose totals are below 2^28 ns: only such wait, so that all that wait of a call sum up to 32 bits. */
 #define MR_TEMPLATE_BINS 896u
@@ -49,7 +49,9 @@ struct mr_template_call {
     int32_t totals[MR_TEMPLATE_WAITING];
 };
 
+/* One cache line: of one that does not fit, mostly nothing else is touched. */
 struct mr_template {
+    MR_ALIGNED(MR_CACHE_LINE) uint64_t last_word;
     uint32_t next; /* of the same path */
     uint32_t calls;
     uint32_t first_word, first_call; /* in the pools */
