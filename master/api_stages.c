@@ -29,6 +29,42 @@ static json_t *received(const struct mr_model_root *root)
     return mr_json_u64_if(is_told, events);
 }
 
+/* "levelN_NAME", what workers of a level count (worker/graphs.c): N as text, and NAME; NULL: another counter. */
+static const char *level_of(const char *name, char level[8])
+{
+    static const char prefix[] = "level";
+    size_t start = sizeof(prefix) - 1, digits;
+
+    if (strncmp(name, prefix, start) != 0)
+        return NULL;
+    digits = strspn(name + start, "0123456789");
+    if (digits == 0 || digits >= 8 || name[start + digits] != '_')
+        return NULL;
+    memcpy(level, name + start, digits);
+    level[digits] = '\0';
+    return name + start + digits + 1;
+}
+
+/* What workers did with frames, summed by level; a level that told nothing is not there. */
+static json_t *levels(const struct mr_model_root *root)
+{
+    json_t *object = json_object();
+
+    for (uint32_t i = 0; i < mr_model_count(root, MR_MODEL_COUNTER); i++) {
+        const struct mr_model_counter *counter = mr_model_counter(root, i);
+        char level[8];
+        const char *name = level_of(counter->name, level);
+
+        if (!name)
+            continue;
+        if (!json_object_get(object, level))
+            json_object_set_new(object, level, json_object());
+        json_object_set_new(json_object_get(object, level), name,
+                            mr_json_u64(counter->value));
+    }
+    return object;
+}
+
 /* At the master: frames applied, frames that had come before, and whether all that is shown is durable. */
 static json_t *here(const struct mr_api *api)
 {
@@ -57,7 +93,8 @@ json_t *mr_api_stages(struct mr_api_request *request,
         received(request->root), "reduced", mr_json_u64(ledger->reduced), "held",
         (json_int_t)ledger->held, "lost", mr_json_u64(ledger->lost_all));
 
-    mr_json_merge(object, json_pack("{s:o, s:o, s:o, s:o}", "in_custody",
+    mr_json_merge(object, json_pack("{s:o, s:o, s:o, s:o, s:o}", "levels",
+                                    levels(request->root), "in_custody",
                                     mr_json_u64(ledger->missing - ledger->host_gone),
                                     "host_gone", mr_json_u64(ledger->host_gone), "excess",
                                     mr_json_u64(ledger->excess), "master",

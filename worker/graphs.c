@@ -3,6 +3,8 @@
 
 #include "base/assert.h"
 #include "base/atomics.h"
+#include "net/delta.h"
+#include "pipeline/filters/account.h"
 #include "pipeline/filters/decode.h"
 #include "pipeline/filters/gather.h"
 #include "pipeline/filters/join.h"
@@ -28,9 +30,32 @@ struct lane_parts {
 #define PART_BYTES_MAX                                                                   \
     (UINT32_C(1) << 20) /* of a delta: what merge and reduce have by default */
 
+/* Of worker/counters.def, what the ledger of the master shows by level. */
+#define TOLD_COUNTERS(X)                                                                 \
+    X(frames)                                                                            \
+    X(duplicates)                                                                        \
+    X(claims)                                                                            \
+    X(takeovers)                                                                         \
+    X(frames_handed_over)                                                                \
+    X(frames_in_doubt)
+enum {
+#define X(name) TOLD_##name,
+    TOLD_COUNTERS(X)
+#undef X
+        TOLD_COUNT
+};
+
+struct account_parts {
+    char texts[TOLD_COUNT][MR_DELTA_COUNTER_NAME_MAX];
+    const char *names[TOLD_COUNT];
+    const _Atomic uint64_t *values[TOLD_COUNT];
+    struct mr_account_config config;
+};
+
 struct mr_worker_graphs {
     struct lane_parts lanes[MR_WORKER_LANES_MAX];
     struct mr_names_config names; /* zero: its defaults */
+    struct account_parts account;
     struct mr_join_config join;
     struct mr_merge_config merge;
     struct mr_forward_config forward;
@@ -49,6 +74,7 @@ static enum mr_status new_trunk(struct mr_worker_graphs *graphs, struct mr_error
         {&mr_scatter_filter, NULL, MR_PLACE_THREAD}, /* where there are marks */
         {&mr_names_filter, &graphs->names,
          graphs->spool ? MR_PLACE_FUSED : MR_PLACE_THREAD},
+        {&mr_account_filter, &graphs->account.config, MR_PLACE_FUSED},
         {&mr_join_filter, &graphs->join, MR_PLACE_FUSED},
         {&mr_merge_filter, &graphs->merge, MR_PLACE_FUSED},
         {&mr_forward_filter, &graphs->forward, MR_PLACE_THREAD},
@@ -151,6 +177,21 @@ static enum mr_status new_lane(struct mr_worker_graphs *graphs,
                         error);
 }
 
+static void configure_account(struct account_parts *account, uint32_t level,
+                              const struct mr_worker_counters *counters)
+{
+#define X(name)                                                                          \
+    (void)snprintf(account->texts[TOLD_##name], MR_DELTA_COUNTER_NAME_MAX,               \
+                   "level%u_" #name, level);                                             \
+    account->values[TOLD_##name] = &counters->name;
+    TOLD_COUNTERS(X)
+#undef X
+    for (uint32_t i = 0; i < TOLD_COUNT; i++)
+        account->names[i] = account->texts[i];
+    account->config =
+        (struct mr_account_config){account->names, account->values, TOLD_COUNT, level};
+}
+
 static void configure_trunk(struct mr_worker_graphs *graphs,
                             const struct mr_worker_options *options,
                             struct mr_id incarnation)
@@ -202,8 +243,9 @@ static enum mr_status join_and_start(struct mr_worker_graphs *graphs, bool makes
 
 enum mr_status mr_worker_graphs_new(const struct mr_worker_options *options,
                                     struct mr_id incarnation, struct mr_asks *asks,
-                                    struct mr_spool *spool, struct mr_worker_graphs **out,
-                                    struct mr_error *error)
+                                    struct mr_spool *spool,
+                                    const struct mr_worker_counters *counters,
+                                    struct mr_worker_graphs **out, struct mr_error *error)
 {
     struct mr_worker_graphs *graphs = calloc(1, sizeof(*graphs));
     enum mr_status status;
@@ -216,6 +258,7 @@ enum mr_status mr_worker_graphs_new(const struct mr_worker_options *options,
     graphs->asks = asks;
     graphs->spool = spool;
     status = mr_resolver_start(&options->forward_at, &graphs->resolver, error);
+    configure_account(&graphs->account, (uint32_t)options->level, counters);
     configure_trunk(graphs, options, incarnation);
     if (status == MR_OK)
         status = new_trunk(graphs, error);

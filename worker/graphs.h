@@ -3,7 +3,7 @@
  * The graphs of a worker, as data: one per lane and one trunk, joined by pipes.
  *
  *     lane i:  decode -> reconstruct -> reduce (-> gather)     fused, or each filter on a thread of its own
- *     trunk:   scatter -> names -> join -> merge -> | forward   two threads: see pipeline/filters/forward.h
+ *     trunk:   scatter -> names -> account -> join -> merge -> | forward   two threads: see pipeline/filters/forward.h
  *
  * gather, with a spool: what a lane tells at a time comes in one piece, so that the trunk never keeps half of it.
  *
@@ -21,15 +21,18 @@
 #include "base/id.h"
 #include "pipeline/filters/forward.h"
 #include "pipeline/graph.h"
+#include "worker/counters.h"
 #include "worker/options.h"
 
 #define MR_WORKER_LANES_MAX 64
 
 struct mr_worker_graphs;
 
+/* `counters` are told upward; borrowed, as asks and spool. */
 enum mr_status mr_worker_graphs_new(const struct mr_worker_options *options,
                                     struct mr_id incarnation, struct mr_asks *asks,
                                     struct mr_spool *spool,
+                                    const struct mr_worker_counters *counters,
                                     struct mr_worker_graphs **graphs,
                                     struct mr_error *error);
 /* Drains the trunk: returns when everything is acknowledged above or given up. */

@@ -334,9 +334,9 @@ static enum mr_status start(struct worker *worker, struct mr_error *error)
     if (status == MR_OK)
         status = recover(worker, error);
     if (status == MR_OK)
-        status =
-            mr_worker_graphs_new(&worker->options, worker->incarnation, &worker->asks,
-                                 worker->spool, &worker->graphs, error);
+        status = mr_worker_graphs_new(&worker->options, worker->incarnation,
+                                      &worker->asks, worker->spool, &worker->counters,
+                                      &worker->graphs, error);
     if (status == MR_OK) {
         worker->stats.graphs =
             mr_worker_graphs_all(worker->graphs, &worker->stats.graph_count);

@@ -11,6 +11,7 @@ interface Balance {
 interface Stages {
     sources: number; sources_told: number; sources_silent: number; sent: Num; received: Num; reduced: number; held: number;
     lost: number; in_custody: number; host_gone: number; excess: number;
+    levels: { [level: string]: { [name: string]: number } };
     master: { frames: number; duplicates: number; register_questions: number; pending_bytes: number; durable: boolean } | null;
 }
 interface Source {
@@ -101,10 +102,16 @@ function stagesText(stages: Stages): string {
         "host gone " + count(stages.host_gone)];
     if (stages.sources_silent)
         parts.push(stages.sources_silent + " sources silent");
+    for (const level of Object.keys(stages.levels)) {
+        const { frames, duplicates, frames_handed_over: given, frames_in_doubt: lost } = stages.levels[level];
+        parts.push("level " + level + ": " + count(frames || 0) + " frames" +
+            (duplicates ? ", " + count(duplicates) + " duplicates dropped" : "") +
+            (given ? ", " + count(given) + " handed over" : "") + (lost ? ", " + count(lost) + " given up" : ""));
+    }
     if (stages.master)
         parts.push("duplicates dropped " + count(stages.master.duplicates),
             stages.master.durable ? "all durable" : count(stages.master.pending_bytes) + " bytes not durable yet");
-    return parts.join(" \u2192 ");
+    return parts.join("; ");
 }
 
 function showLedgerState(ledger: Balance, stages: Stages): void {

@@ -146,6 +146,9 @@ def test():
         check(master.get("/api/v1/ledger")["stages"]["sources_silent"] == 1, "one source is silent")
         for host in (holder, other):
             chain.stop(host.worker)
+        levels = master.get("/api/v1/ledger")["stages"]["levels"]
+        print(f"levels: {levels}")
+        check(list(levels) == ["1"] and levels["1"]["frames"] > 0 and levels["1"]["takeovers"] > 0, f"levels: {levels}")
         chain.stop(master)
         found = calls_beyond(master, other_calls)
         check(found == own, f"{found}, not {own}")

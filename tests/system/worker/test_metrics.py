@@ -15,7 +15,7 @@ from system import check
 NAME = r"[a-zA-Z_:][a-zA-Z0-9_:]*"
 SAMPLE = re.compile(rf"({NAME})(?:\{{((?:[a-zA-Z_][a-zA-Z0-9_]*=\"(?:[^\"\\\n]|\\[\\\"n])*\",?)*)\}})? (\S+)")
 LABEL = re.compile(r"([a-zA-Z_][a-zA-Z0-9_]*)=\"((?:[^\"\\\n]|\\[\\\"n])*)\"(?:,|$)")
-FILTERS = {("lane0", "decode"), ("lane0", "reconstruct"), ("lane0", "reduce"), ("trunk", "names"), ("trunk", "join"), ("trunk", "merge"),
+FILTERS = {("lane0", "decode"), ("lane0", "reconstruct"), ("lane0", "reduce"), ("trunk", "names"), ("trunk", "account"), ("trunk", "join"), ("trunk", "merge"),
            ("trunk", "forward")}
 
 
