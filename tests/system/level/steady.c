@@ -19,14 +19,21 @@ static void work(void)
         leaf(i);
 }
 
+static long number(const char *name, long otherwise)
+{
+    const char *text = getenv(name);
+
+    return text ? strtol(text, NULL, 10) : otherwise;
+}
+
 int main(void)
 {
-    const char *text = getenv("STEADY_PER_TURN"); /* of work(), every 10 ms */
-    long per_turn = text ? strtol(text, NULL, 10) : 1;
+    long per_turn = number("STEADY_PER_TURN", 1); /* of work() */
+    int turn_ms = (int)number("STEADY_TURN_MS", 10);
     unsigned long turns = 0;
     struct pollfd input = {.fd = 0, .events = POLLIN};
 
-    while (poll(&input, 1, 10) == 0) {
+    while (poll(&input, 1, turn_ms) == 0) {
         for (long i = 0; i < per_turn; i++)
             work();
         turns++;

@@ -3,7 +3,9 @@
 and go by it, and the master has every call that the programs counted, once. A level is added below a hot master. What is wrong
 with commands, addresses and options is told in a line.
 
-    SCALE_INSTANCES=160 SCALE_DAY_S=240 for the longer day.
+    SCALE_INSTANCES=160 SCALE_DAY_S=200 SCALE_CALLS_S=1500000 for the longer day: docs/why/2026-11-20-scale.md has a run of it.
+
+What all programs do together at noon is the same however many they are: a rate that two processors can take, with all else.
 """
 import math
 import os
@@ -21,13 +23,22 @@ import level  # pylint: disable=wrong-import-position
 from level import check, system  # pylint: disable=wrong-import-position
 
 INSTANCES = int(os.environ.get("SCALE_INSTANCES", "20"))
-DAY_S = float(os.environ.get("SCALE_DAY_S", "40"))
-WORK = os.environ.get("SCALE_WORK", "20")  # of each program: 101 calls each, 100 times a second
+DAY_S = float(os.environ.get("SCALE_DAY_S", "20"))
+NOON_CALLS_S = int(os.environ.get("SCALE_CALLS_S", "2000000"))  # of all programs
+TURN_MS = max(50, INSTANCES * 5 // 4)  # waking up costs more than a few calls do
+CALLS = 101  # of one work() of steady.c
 CAP = 4
 
 
+def pace(programs):
+    """Of each of so many, that they make NOON_CALLS_S calls a second together."""
+    return {"STEADY_TURN_MS": TURN_MS, "STEADY_PER_TURN": max(1, round(NOON_CALLS_S / programs / CALLS * TURN_MS / 1000))}
+
+
 def is_free(port):
+    """Nobody listens there; connections that have ended there may still be remembered for a minute."""
     with socket.socket() as probe:
+        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:
             probe.bind(("127.0.0.1", port))
             return True
@@ -104,22 +115,22 @@ class Scale:
 
 def live_a_day(chain, endpoint, workers):
     """INSTANCES programs at noon, none at midnight; what they printed, and how many workers there were at most."""
-    programs, printed, most = level.Programs(chain, level.STEADY), [], 0
-    start = time.monotonic()
+    programs, ended = level.Programs(chain, level.STEADY), level.Programs.__new__(level.Programs)
+    ended.running, most, start = [], 0, time.monotonic()
     try:
         while (now := (time.monotonic() - start) / DAY_S) < 1:
             wanted = round(INSTANCES * (1 - math.cos(2 * math.pi * now)) / 2)
             if len(programs.running) < wanted:
-                programs.start(endpoint, STEADY_PER_TURN=WORK)
+                programs.start(endpoint, **pace(INSTANCES))
             elif len(programs.running) > wanted:
-                oldest = level.Programs.__new__(level.Programs)
-                oldest.running = [programs.running.pop(0)]
-                printed += oldest.end()
+                ended.running.append(programs.running.pop(0))
+                ended.running[-1].stdin.close()
             most = max(most, len(workers.running()))
             time.sleep(DAY_S / INSTANCES / 8)
-        return printed + programs.end(), most
+        return programs.end() + ended.end(), most
     finally:
         programs.kill()
+        ended.kill()
 
 
 def a_day(chain):
@@ -128,11 +139,12 @@ def a_day(chain):
     balancer = level.Balancer(chain, workers.servers())
     scale = None
     try:
-        scale = Scale(chain, *workers.options(), "--max", str(CAP), "--high", "5", "--low", "2", "--interval", "500ms", "--cool-down", "3s",
+        scale = Scale(chain, *workers.options(), "--max", str(CAP), "--high", "2", "--low", "1", "--interval", "500ms", "--cool-down", "2s",
                       "--start-timeout", "60s", "--drain-timeout", "60s")
         system.wait_until(lambda: workers.running() == [1], level.WAIT_S, "--min workers")
         printed, most = live_a_day(chain, balancer.endpoint, workers)
-        print(f"{len(printed)} programs in a day of {DAY_S:.0f} s; up to {most} workers")
+        print(f"{len(printed)} programs in a day of {DAY_S:.0f} s, {pace(INSTANCES)}; up to {most} workers")
+        check(len(printed) == INSTANCES, f"{len(printed)} programs were there at noon")
         check(2 <= most <= CAP, f"{most} workers at most")
         system.wait_until(lambda: len(workers.running()) == 1, level.WAIT_S, "one worker at the end of the day")
         scale.end()
@@ -197,7 +209,7 @@ def a_hot_master(chain):
                       master.ready["http"], "--add-level", second.start.replace("{n}", "1").replace("{n+", "$((1+").replace("}", "))"),
                       "--max-levels", "2", "--cool-down", "1s")
         system.wait_until(lambda: first.running() == [1, 2], level.WAIT_S, "two workers")
-        programs.start(",".join(f"tcp://127.0.0.1:{first.listen + n}" for n in (1, 2)), 4, STEADY_PER_TURN=WORK)
+        programs.start(",".join(f"tcp://127.0.0.1:{first.listen + n}" for n in (1, 2)), 4, **pace(2 * 4))
         system.wait_until(lambda: ask(master) and second.running() == [1], level.WAIT_S, "a level 2")
         url = f"http://127.0.0.1:{second.http + 1}"
         at = system.Server("level-2", None, None, {"listen": "", "http": url.removeprefix("http://")})
