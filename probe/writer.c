@@ -34,7 +34,8 @@
  * acknowledgement each.
  */
 #define PACE_BYTES 16384
-#define NAP_MIN_NS (50 * MR_MICROSECOND_NS)
+#define NAP_MIN_NS (120 * MR_MICROSECOND_NS) /* of the 300 us that fill a ring */
+#define NAP_MIN_HYBRID_NS (50 * MR_MICROSECOND_NS)
 #define NAP_MAX_NS MR_MILLISECOND_NS
 /* Naps from here on end when a ring fills; shorter ones are not worth its system call. */
 #define NAP_WAKEABLE_NS (200 * MR_MICROSECOND_NS)
@@ -287,7 +288,7 @@ static bool wait_ticking(struct mr_writer *writer)
 static void pace(struct mr_writer *writer)
 {
     if (writer->moved_bytes >= PACE_BYTES) {
-        writer->nap_ns = NAP_MIN_NS;
+        writer->nap_ns = mr_writer_is_hybrid(writer) ? NAP_MIN_HYBRID_NS : NAP_MIN_NS;
         if (writer->has_more || !mr_writer_is_hybrid(writer))
             return;
     }
