@@ -150,7 +150,7 @@ def check_self_check(folder):
 
 def check_compare(folder):
     for name in ["one", "other"]:
-        results(bench(folder, *SHORT, "--phase", "none", "--out", name, "--json"))
+        results(bench(folder, *SHORT, "--loops", "3", "--phase", "none", "--out", name, "--json"))
     run = bench(folder, "--compare", "one,one")
     check(run.returncode == 0 and "1 of 1 cases agree" in run.stdout, f"a run is not itself: {run.stdout}")
     run = bench(folder, "--compare", "one,other")
