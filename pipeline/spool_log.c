@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/statvfs.h>
 #include <sys/uio.h>
 #include <unistd.h>
 
@@ -23,6 +24,8 @@
  * second, all at once: to give their pages back and ask for them again cost a worker as much as all of its analysis.
  */
 #define SPARE_TIDIES 100
+/* Of the disk, left to the database, or a quarter of a small one: frames that filled it could never be covered. */
+#define KEEP_BYTES ((uint64_t)16 << 20)
 
 static const char magic[8] = {'M', 'R', 'S', 'P', 'O', 'O', 'L', '1'};
 
@@ -208,6 +211,19 @@ static enum mr_status add_file(struct mr_spool_log *log)
     return MR_OK;
 }
 
+static bool leaves_room(const struct mr_spool_file *file, size_t more)
+{
+    struct statvfs about;
+    uint64_t keep;
+
+    if (fstatvfs(file->fd, &about) != 0)
+        return true; /* the allocation will tell */
+    keep = (uint64_t)about.f_blocks * about.f_frsize / 4;
+    if (keep > KEEP_BYTES)
+        keep = KEEP_BYTES;
+    return (uint64_t)about.f_bavail * about.f_frsize >= keep + more;
+}
+
 /* On the disk, so that a write cannot fail for want of room. */
 static enum mr_status allocate(struct mr_spool_log *log, struct mr_spool_file *file,
                                size_t end)
@@ -220,7 +236,8 @@ static enum mr_status allocate(struct mr_spool_log *log, struct mr_spool_file *f
     if (mr_load_relaxed(&log->spool->frame_bytes) + more >
         log->spool->config.bytes_max / 2)
         return MR_ELIMIT;
-    if (posix_fallocate(file->fd, (off_t)file->allocated, (off_t)more) != 0)
+    if (!leaves_room(file, more) ||
+        posix_fallocate(file->fd, (off_t)file->allocated, (off_t)more) != 0)
         return MR_ELIMIT;
     file->allocated = wanted;
     mr_add_relaxed(&log->spool->frame_bytes, more);
