@@ -17,6 +17,7 @@
 #include <unistd.h>
 
 #define STOP_SLACK_NS (10 * MR_SECOND_NS) /* beyond the drain time-outs, before SIGKILL */
+#define STORE_PATIENCE "10s" /* a full disk: who waits at a terminal is told */
 #define ANY_PORT "tcp://127.0.0.1:0"
 
 /* What a recording's directory may hold: the store, its side files, and the run. */
@@ -84,6 +85,7 @@ static enum mr_status start_master(struct mr_chain *chain, char *listen, size_t 
                           ready,
                           (char[]){"--log-level"},
                           (char[]){"warn"},
+                          (char[]){"--store-patience=" STORE_PATIENCE},
                           NULL};
     enum mr_status status;
 
@@ -170,8 +172,8 @@ bool mr_chain_stop(struct mr_chain *chain)
 {
     uint64_t wait_ns =
         (1 + MR_FORWARD_PATIENCE) * chain->options.drain_timeout_ns + STOP_SLACK_NS;
-    int worker = mr_child_stop(&chain->worker, wait_ns);
-    int master = mr_child_stop(&chain->master, wait_ns);
+    int worker = mr_child_stop(&chain->worker, &chain->master, wait_ns);
+    int master = mr_child_stop(&chain->master, NULL, wait_ns);
 
     remove_directory(chain);
     return worker == 0 && master == 0;

@@ -117,14 +117,15 @@ enum mr_status mr_child_wait_ready(struct mr_child *child, const char *path, cha
     return MR_OK;
 }
 
-int mr_child_stop(struct mr_child *child, uint64_t wait_ns)
+int mr_child_stop(struct mr_child *child, struct mr_child *needed, uint64_t wait_ns)
 {
     uint64_t start_ns = mr_clock_monotonic_ns();
 
     if (child->pid != 0)
         (void)kill(child->pid, SIGTERM);
     while (!has_ended(child, WNOHANG)) {
-        if (mr_clock_monotonic_ns() - start_ns > wait_ns) {
+        if (mr_clock_monotonic_ns() - start_ns > wait_ns ||
+            (needed && has_ended(needed, WNOHANG))) {
             (void)kill(child->pid, SIGKILL);
             (void)has_ended(child, 0);
             break;

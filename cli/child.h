@@ -6,7 +6,7 @@
  *     status = mr_child_start_server(argv, &child, &error);       // own process group: no Ctrl-C
  *     status = mr_child_wait_ready(&child, path, listen, sizeof(listen), &error);
  *     ...
- *     mr_child_stop(&child, 30 * MR_SECOND_NS);                   // SIGTERM, then SIGKILL
+ *     mr_child_stop(&child, NULL, 30 * MR_SECOND_NS);             // SIGTERM, then SIGKILL
  */
 #ifndef MR_CLI_CHILD_H
 #define MR_CLI_CHILD_H
@@ -40,9 +40,10 @@ enum mr_status mr_child_wait_ready(struct mr_child *child, const char *path, cha
                                    size_t size, struct mr_error *error);
 
 /*
- * SIGTERM, waits up to `wait_ns`, then SIGKILL. Its exit status, or 128 + the signal that ended it.
+ * SIGTERM, waits up to `wait_ns`, then SIGKILL; at once if `needed`, which it cannot finish without, has ended by itself
+ * (NULL: it needs none). Its exit status, or 128 + the signal that ended it.
  */
-int mr_child_stop(struct mr_child *child, uint64_t wait_ns);
+int mr_child_stop(struct mr_child *child, struct mr_child *needed, uint64_t wait_ns);
 
 /* What a shell would say of a status of waitpid(): exit status, or 128 + signal. */
 int mr_child_exit_status(int wait_status);

@@ -109,7 +109,7 @@ bool mr_api_is_ready(const struct mr_api *api, const char **why)
         return false;
     mr_store_stats(api->store, &stats);
     *why = "the store cannot be written";
-    if (stats.is_failing)
+    if (stats.failing_ns)
         return false;
     *why = "the commit thread makes no progress";
     if (now_ns > stats.progress_ns + MR_API_READY_NS)

@@ -20,6 +20,7 @@
 
 #define EXIT_USAGE 2
 #define PATH_SIZE 4096
+#define STORE_LOOK_MS 200
 
 struct master {
     struct mr_master_options options;
@@ -183,17 +184,41 @@ static enum mr_status start(struct master *master, struct mr_error *error)
     return status;
 }
 
-/* Until a signal (true), or until ingest ends by itself. */
+/* Whether the store could not be written for longer than --store-patience. */
+static bool is_store_given_up(const struct master *master)
+{
+    uint64_t patience_ns = master->options.store_patience_ns;
+    uint64_t now_ns = mr_clock_monotonic_ns();
+    struct mr_store_stats stats;
+
+    if (patience_ns == 0)
+        return false;
+    mr_store_stats(master->store, &stats);
+    if (stats.failing_ns == 0 || now_ns < stats.failing_ns + patience_ns)
+        return false;
+    mr_log_error("the store %s could not be written for %.1f s (--store-patience): given up",
+                 master->options.store,
+                 (double)(now_ns - stats.failing_ns) / MR_SECOND_NS);
+    return true;
+}
+
+/* Until a signal (true), until ingest ends by itself, or until the store is given up. */
 static bool wait_for_end(const struct master *master)
 {
+    int timeout_ms = master->options.store_patience_ns ? STORE_LOOK_MS : -1;
     struct pollfd fds[] = {
         {.fd = master->signal_fd, .events = POLLIN},
         {.fd = mr_ingest_end_fd(master->ingest), .events = POLLIN},
     };
 
-    while (poll(fds, 2, -1) < 0 && errno == EINTR)
-        continue;
-    return !(fds[1].revents & POLLIN);
+    for (;;) {
+        int ready = poll(fds, 2, timeout_ms);
+
+        if (ready > 0)
+            return !(fds[1].revents & POLLIN);
+        if (is_store_given_up(master))
+            return false;
+    }
 }
 
 /* In flow order: frames, journal, last acknowledgements; then what reads the model. */

@@ -348,8 +348,11 @@ static void note_failure(struct mr_store *store, enum mr_status status,
     static struct mr_log_limit limit = MR_LOG_LIMIT(10 * MR_SECOND_NS);
 
     pthread_mutex_lock(&store->mutex);
-    store->stats.is_failing = status != MR_OK;
     store->stats.failures += status != MR_OK;
+    if (status == MR_OK)
+        store->stats.failing_ns = 0;
+    else if (store->stats.failing_ns == 0)
+        store->stats.failing_ns = mr_clock_monotonic_ns();
     pthread_mutex_unlock(&store->mutex);
     if (status != MR_OK)
         mr_log_limited(&limit, MR_LOG_ERROR,

@@ -125,6 +125,22 @@ class Restart(Case):
         again = self.master()
         self.assertEqual(self.ok_calls(again), calls_per_delta(PATHS) + 3 * deltas * calls_per_delta(paths))
 
+    def test_a_store_that_is_given_up(self):
+        """--store-patience: the master ends, with what is kept as it was acknowledged."""
+        master = self.master("--store-patience", "1s")
+        fed(feed(master.listen, "--deltas", 2, "--paths", PATHS))
+        other = sqlite3.connect(os.path.join(self.store, "millrace.sqlite"), isolation_level=None)
+        master.wait_for(lambda: self.lock(other))
+        worker = feed(master.listen, "--deltas", 1, "--paths", PATHS, "--seed", 7)
+        status, text = master.finish()
+        self.assertEqual(status, 1, text)
+        self.assertIn("--store-patience", text)
+        worker.kill()
+        worker.communicate()
+        other.execute("ROLLBACK")
+        other.close()
+        self.check_sums(self.master(), 2)
+
     def lock(self, other):
         try:
             other.execute("BEGIN IMMEDIATE")
