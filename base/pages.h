@@ -4,7 +4,7 @@
  * the page takes longer than the entry itself (even a prefetch waits for it); so the system is asked for large pages.
  *
  *     slots = mr_pages_alloc(count * sizeof(*slots));   // NULL: no memory
- *     free(slots);
+ *     mr_pages_free(slots, count * sizeof(*slots));
  *
  * Any thread.
  */
@@ -19,8 +19,10 @@
 
 /*
  * At least `size` bytes, not zeroed, on a cache line; from MR_PAGES_LARGE on at a multiple of it, and on large pages if the
- * system has some. What is never written to takes no memory but the rest of a large page. The caller's, for free(). NULL without memory.
+ * system has some. What is never written to takes no memory but the rest of a large page. The caller's, for mr_pages_free() with the same size.
+ * NULL without memory.
  */
 MR_MUST_USE void *mr_pages_alloc(size_t size);
+void mr_pages_free(void *memory, size_t size); /* NULL allowed */
 
 #endif

@@ -32,7 +32,7 @@ void mr_bin_pool_init(struct mr_bin_pool *pool, uint32_t limit)
 
 void mr_bin_pool_fini(struct mr_bin_pool *pool)
 {
-    free(pool->counts);
+    mr_pages_free(pool->counts, pool->capacity * sizeof(*pool->counts));
     mr_bin_pool_init(pool, pool->limit);
 }
 
@@ -60,7 +60,7 @@ static bool take(struct mr_bin_pool *pool, uint32_t count, uint32_t *offset)
             return false;
         if (pool->used)
             memcpy(grown, pool->counts, pool->used * sizeof(*grown));
-        free(pool->counts);
+        mr_pages_free(pool->counts, pool->capacity * sizeof(*pool->counts));
         pool->counts = grown;
         pool->capacity = capacity;
     }

@@ -55,6 +55,14 @@ static void fill_slots(struct mr_paths *paths)
     }
 }
 
+static void free_tables(struct mr_paths *paths)
+{
+    mr_pages_free(paths->nodes, paths->capacity * sizeof(*paths->nodes));
+    free(paths->depths);
+    free(paths->touched);
+    mr_pages_free(paths->slots, ((size_t)paths->slot_mask + 1) * sizeof(*paths->slots));
+}
+
 static enum mr_status resize(struct mr_paths *paths, uint32_t capacity)
 {
     uint32_t slot_count = 2 * CAPACITY_FIRST;
@@ -69,10 +77,10 @@ static enum mr_status resize(struct mr_paths *paths, uint32_t capacity)
     touched = malloc(capacity * sizeof(*touched));
     slots = mr_pages_alloc(slot_count * sizeof(*slots));
     if (!nodes || !depths || !touched || !slots) {
-        free(nodes);
+        mr_pages_free(nodes, capacity * sizeof(*nodes));
         free(depths);
         free(touched);
-        free(slots);
+        mr_pages_free(slots, slot_count * sizeof(*slots));
         return MR_ENOMEM;
     }
     if (paths->count) {
@@ -80,10 +88,7 @@ static enum mr_status resize(struct mr_paths *paths, uint32_t capacity)
         memcpy(depths, paths->depths, paths->count * sizeof(*depths));
         memcpy(touched, paths->touched, paths->touched_count * sizeof(*touched));
     }
-    free(paths->nodes);
-    free(paths->depths);
-    free(paths->touched);
-    free(paths->slots);
+    free_tables(paths);
     paths->nodes = nodes;
     paths->depths = depths;
     paths->touched = touched;
@@ -112,10 +117,7 @@ enum mr_status mr_paths_init(struct mr_paths *paths, uint32_t limit)
 
 void mr_paths_fini(struct mr_paths *paths)
 {
-    free(paths->nodes);
-    free(paths->depths);
-    free(paths->touched);
-    free(paths->slots);
+    free_tables(paths);
     *paths = (struct mr_paths){.limit = paths->limit};
 }
 

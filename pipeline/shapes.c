@@ -47,7 +47,7 @@ static bool resize(struct mr_nodes *nodes, uint32_t capacity)
     slots = mr_pages_alloc(slot_count * sizeof(*slots));
     if (!slots)
         return false;
-    free(nodes->slots);
+    mr_pages_free(nodes->slots, ((size_t)nodes->slot_mask + 1) * sizeof(*nodes->slots));
     nodes->slots = slots;
     nodes->slot_mask = slot_count - 1;
     nodes->capacity = capacity;
@@ -101,7 +101,7 @@ void mr_nodes_fini(struct mr_nodes *nodes)
 {
     free(nodes->items);
     free(nodes->children);
-    free(nodes->slots);
+    mr_pages_free(nodes->slots, ((size_t)nodes->slot_mask + 1) * sizeof(*nodes->slots));
     free(nodes->id_children);
     mr_buffer_fini(&nodes->scratch);
     *nodes = (struct mr_nodes){.limit = nodes->limit};

@@ -16,7 +16,7 @@ static void memory_can_be_written_to_its_end(void **state)
         memset(memory, 0x5a, size);
         assert_int_equal(memory[0], 0x5a);
         assert_int_equal(memory[size - 1], 0x5a);
-        free(memory);
+        mr_pages_free(memory, size);
     }
 }
 
@@ -32,7 +32,7 @@ static void small_memory_begins_on_a_cache_line_and_large_on_a_large_page(void *
 
         assert_non_null(memory);
         assert_int_equal((uintptr_t)memory % align, 0);
-        free(memory);
+        mr_pages_free(memory, sizes[i]);
     }
 }
 
