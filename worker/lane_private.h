@@ -49,7 +49,7 @@ bool mr_lane_has_kept_end(const struct mr_lane_sender *sender);
 bool mr_lane_is_covered(const struct mr_lane_sender *sender);
 /* Nothing of it is needed: forgets it. False: later. */
 bool mr_lane_forgets(struct mr_lane *lane, struct mr_lane_sender *sender);
-/* Whether what has come on a connection finds room. */
+/* Whether the next frame that has come on a connection finds room. */
 bool mr_lane_has_room(struct mr_lane *lane, const struct mr_connection *connection);
 /* A frame as it came, before it is acknowledged. */
 enum mr_status mr_lane_keep_frame(struct mr_lane *lane, struct mr_lane_sender *sender,

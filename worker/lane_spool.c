@@ -248,30 +248,36 @@ bool mr_lane_forgets(struct mr_lane *lane, struct mr_lane_sender *sender)
     return true;
 }
 
-/* Control frames need no room; the one that makes some, SETTLE, is one of them. What is a data frame, or behind one, does. */
-static struct mr_span skip_control(struct mr_span bytes)
+static size_t whole_size(struct mr_span bytes)
+{
+    return MR_WIRE_HEADER_SIZE + (size_t)mr_get_u32(bytes.data + LENGTH_AT);
+}
+
+/*
+ * What the next frame takes that can be taken: control frames need no room; the one that makes some, SETTLE, is one of
+ * them. Not all that has come: it may be more than a file of the spool, and each frame would begin one.
+ */
+static size_t next_size(struct mr_span bytes)
 {
     while (bytes.size >= MR_WIRE_HEADER_SIZE && !mr_frame_is_data(bytes.data[TYPE_AT])) {
-        size_t size = MR_WIRE_HEADER_SIZE + (size_t)mr_get_u32(bytes.data + LENGTH_AT);
-
-        if (!mr_span_skip(&bytes, size))
-            return mr_span_of(NULL, 0);
+        if (!mr_span_skip(&bytes, whole_size(bytes)))
+            return 0;
     }
-    return bytes;
+    if (bytes.size < MR_WIRE_HEADER_SIZE || bytes.size < whole_size(bytes))
+        return 0;
+    return whole_size(bytes);
 }
 
 bool mr_lane_has_room(struct mr_lane *lane, const struct mr_connection *connection)
 {
     const struct mr_conn *conn = &connection->conn;
-
-    struct mr_span data;
+    size_t size;
 
     if (!connection->sender || !connection->sender->kept)
         return true;
-    data = skip_control(
+    size = next_size(
         mr_span_of(conn->input + conn->input_start, conn->input_end - conn->input_start));
-    return data.size < MR_WIRE_HEADER_SIZE ||
-           mr_spool_log_reserve(lane->config.log, data.size) == MR_OK;
+    return size == 0 || mr_spool_log_reserve(lane->config.log, size) == MR_OK;
 }
 
 enum mr_status mr_lane_keep_frame(struct mr_lane *lane, struct mr_lane_sender *sender,

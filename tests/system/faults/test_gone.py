@@ -89,6 +89,7 @@ def lose_a_worker(chain, master, first, second):
             program.go_on()
             program.wait_mark(2)
             system.wait_until(lambda: happened(holder.worker, "frames") > before + 20, 60, "frames that the master does not get")
+            check(happened(holder.worker, "stalls") == 0, "a spool that holds three times as much was full")
             away = holder.die()
         finally:
             os.kill(master.pid, signal.SIGCONT)
@@ -148,7 +149,7 @@ def test():
             chain.stop(host.worker)
         levels = master.get("/api/v1/ledger")["stages"]["levels"]
         print(f"levels: {levels}")
-        check(list(levels) == ["1"] and levels["1"]["frames"] > 0 and levels["1"]["takeovers"] > 0, f"levels: {levels}")
+        check(list(levels) == ["1"] and levels["1"]["frames"] > 0 and levels["1"]["claims"] > 0, f"levels: {levels}")
         chain.stop(master)
         found = calls_beyond(master, other_calls)
         check(found == own, f"{found}, not {own}")
