@@ -50,8 +50,8 @@ struct worker {
     char lane_names[MR_WORKER_LANES_MAX][16];
     struct mr_id incarnation;
     int epoll_fd, signal_fd;
-    uint64_t events_seen; /* by the lanes, a second ago */
-    bool is_trimmed;      /* since they stood still */
+    uint64_t work_seen; /* events of the lanes and frames acknowledged above, a second ago */
+    bool is_trimmed;    /* since both stood still */
     uint64_t stop_at_ns;  /* 0: not stopping */
 };
 
@@ -460,13 +460,14 @@ static uint64_t events_of_lanes(const struct worker *worker)
 /* Once in every quiet time: what the allocator keeps of the last burst goes back to the system. */
 static void trim_when_quiet(struct worker *worker)
 {
-    uint64_t events = events_of_lanes(worker);
+    const struct mr_forward_link *link = mr_worker_graphs_link(worker->graphs);
+    uint64_t work = events_of_lanes(worker) + mr_load_relaxed(&link->frames_acked);
 
-    if (events != worker->events_seen)
+    if (work != worker->work_seen)
         worker->is_trimmed = false;
     else if (!worker->is_trimmed)
         worker->is_trimmed = malloc_trim(0) >= 0;
-    worker->events_seen = events;
+    worker->work_seen = work;
 }
 
 /* Until a signal, or until the analysis fails. */

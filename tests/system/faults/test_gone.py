@@ -68,8 +68,9 @@ def lose_a_program(chain, master):
     program = lib.Program(chain, host.worker.endpoint, BATCHES // 8)
     try:
         program.wait_mark(1)
-        system.wait_until(lambda: sum(source["ledger"]["reduced"] for source in master.get("/api/v1/ledger")["sources"]), 60,
-                          "events of the program that dies")
+        system.wait_until(lambda: any(source["ledger"]["reduced"] and source["ledger"]["sent"] is not None
+                                      for source in master.get("/api/v1/ledger")["sources"]), 60,
+                          "events of the program that dies, and what it told at its connection")
     finally:
         program.end()
     host.die()
