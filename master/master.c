@@ -196,9 +196,9 @@ static bool is_store_given_up(const struct master *master)
     mr_store_stats(master->store, &stats);
     if (stats.failing_ns == 0 || now_ns < stats.failing_ns + patience_ns)
         return false;
-    mr_log_error("the store %s could not be written for %.1f s (--store-patience): given up",
-                 master->options.store,
-                 (double)(now_ns - stats.failing_ns) / MR_SECOND_NS);
+    mr_log_error(
+        "the store %s could not be written for %.1f s (--store-patience): given up",
+        master->options.store, (double)(now_ns - stats.failing_ns) / MR_SECOND_NS);
     return true;
 }
 

@@ -69,7 +69,8 @@ struct mr_store_stats {
     uint64_t failures;      /* transactions that failed and are tried again */
     uint64_t pending_bytes; /* appended, not yet durable */
     uint64_t progress_ns;   /* CLOCK_MONOTONIC of the commit thread's last turn */
-    uint64_t failing_ns;    /* CLOCK_MONOTONIC of the first of the failures without a success since; 0: none */
+    uint64_t
+        failing_ns; /* CLOCK_MONOTONIC of the first of the failures without a success since; 0: none */
 };
 
 struct mr_store;

@@ -50,9 +50,10 @@ struct worker {
     char lane_names[MR_WORKER_LANES_MAX][16];
     struct mr_id incarnation;
     int epoll_fd, signal_fd;
-    uint64_t work_seen; /* events of the lanes and frames acknowledged above, a second ago */
-    bool is_trimmed;    /* since both stood still */
-    uint64_t stop_at_ns;  /* 0: not stopping */
+    uint64_t
+        work_seen;   /* events of the lanes and frames acknowledged above, a second ago */
+    bool is_trimmed; /* since both stood still */
+    uint64_t stop_at_ns; /* 0: not stopping */
 };
 
 /* The first of those with the fewest connections: few senders keep to few lanes, whose tables are warm. */
