@@ -410,12 +410,15 @@ static void on_taken_over(struct mr_lane *lane, struct mr_lane_sender *sender,
     struct mr_connection *waiting = sender->waiting;
     const struct mr_custody_hello *hello;
 
-    if (!waiting || is_in_doubt(sender) || sender->has_begin)
+    if (is_in_doubt(sender))
+        return;
+    /* Whoever waits now may be another than who asked: if this is no answer for it, it asks at the next tick. */
+    sender->has_asked = false;
+    if (!waiting || sender->has_begin)
         return;
     hello = &waiting->hello.hello.custody;
     if (hello->epoch != answer->epoch)
         return;
-    sender->has_asked = false;
     if (answer->position >= hello->acked && answer->position <= hello->sent)
         begin(lane, sender, waiting, answer->position);
     else

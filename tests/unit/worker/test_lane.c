@@ -358,6 +358,115 @@ static void who_has_settled_much_does_not_hold_up_others(void **state)
     free(rig);
 }
 
+static void send_settle(struct rig *rig, uint64_t sequence)
+{
+    uint8_t settle[MR_SETTLE_SIZE];
+
+    mr_settle_put(sequence, settle);
+    send_frame(rig, MR_FRAME_SETTLE, 0, mr_span_of(settle, sizeof(settle)));
+}
+
+static void send_chunks(struct rig *rig, uint64_t sequence)
+{
+    send_frame(rig, MR_FRAME_CHUNKS, sequence, mr_span_of_text("not looked at"));
+    while (next_ack(rig).sequence < sequence)
+        continue;
+}
+
+/* CTest ends it where they never come. */
+static void wait_for_frames(struct rig *rig, uint32_t count)
+{
+    while (mr_load_relaxed(&rig->counting.frames) < count)
+        (void)usleep(1000);
+}
+
+/* The same epoch again, with all that was sent acknowledged. */
+static void return_with(struct rig *rig, uint64_t attempt, uint64_t acked)
+{
+    struct mr_hello hello = hello_of(rig, attempt);
+
+    hello.custody.was_shown = false;
+    hello.custody.acked = hello.custody.sent = acked;
+    hello.oldest = acked + 1;
+    connect_as(rig, &hello);
+    assert_int_equal(answer(rig), MR_FRAME_WELCOME);
+}
+
+/* Twice in one epoch the connection breaks with a frame held; behind the first lies a SETTLE, and a frame between them was never held. */
+static void what_is_held_again_is_found(void **state)
+{
+    struct rig *rig = malloc(sizeof(*rig));
+    struct mr_hello hello;
+
+    MR_UNUSED(state);
+    assert_non_null(rig);
+    start(rig);
+    hello = hello_of(rig, 1);
+    connect_as(rig, &hello);
+    assert_int_equal(answer(rig), MR_FRAME_WELCOME);
+    send_chunks(rig, 1);
+    send_chunks(rig, 2);
+    send_settle(rig, 1);
+    wait_for_frames(rig, 1);
+    return_with(rig, 2, 2);
+    send_settle(rig, 2);
+    wait_for_frames(rig, 2);
+    send_chunks(rig, 3);
+    send_settle(rig, 3);
+    wait_for_frames(rig, 3);
+    send_chunks(rig, 4);
+    return_with(rig, 3, 4);
+    send_settle(rig, 4);
+    wait_for_frames(rig, 4);
+    stop(rig);
+    free(rig);
+}
+
+/* The question about this epoch, once it is asked. */
+static struct mr_custody_ask wait_for_ask(struct rig *rig, uint64_t epoch)
+{
+    struct mr_custody_ask ask = {.epoch = 0};
+
+    while (!mr_asks_next(&rig->asks, &ask) || ask.epoch != epoch)
+        (void)usleep(1000);
+    return ask;
+}
+
+/* A sender comes with frames in doubt, goes, and comes again with others before the register has answered about the first. */
+static void who_waits_is_asked_about_after_an_answer_about_another(void **state)
+{
+    struct rig *rig = malloc(sizeof(*rig));
+    struct mr_hello hello;
+    struct mr_custody_ask ask;
+
+    MR_UNUSED(state);
+    assert_non_null(rig);
+    start(rig);
+    hello = hello_of(rig, 2);
+    hello.custody.custodian = (struct mr_id){7, 7};
+    hello.custody.epoch = 5;
+    hello.custody.acked = 1;
+    hello.custody.sent = 3;
+    hello.oldest = 2;
+    connect_as(rig, &hello);
+    ask = wait_for_ask(rig, 5);
+    hello.custody.attempt = 4;
+    hello.custody.epoch = 6;
+    hello.custody.acked = 4;
+    hello.custody.sent = 6;
+    hello.oldest = 5;
+    connect_as(rig, &hello);
+    (void)usleep(50000); /* so that it waits when the answer comes */
+    ask.position = 2;
+    mr_asks_answer(&rig->asks, &ask);
+    ask = wait_for_ask(rig, 6);
+    ask.position = 5;
+    mr_asks_answer(&rig->asks, &ask);
+    assert_int_equal(answer(rig), MR_FRAME_WELCOME);
+    stop(rig);
+    free(rig);
+}
+
 /* Three senders, one more than --max-senders, as an earlier process left them. */
 static void put_three(struct rig *rig)
 {
@@ -443,6 +552,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(one_that_was_refused_for_room_goes_on_with_its_source),
         cmocka_unit_test(who_has_settled_much_does_not_hold_up_others),
+        cmocka_unit_test(what_is_held_again_is_found),
+        cmocka_unit_test(who_waits_is_asked_about_after_an_answer_about_another),
         cmocka_unit_test(senders_of_the_spool_without_room_are_counted_and_wait),
         cmocka_unit_test(senders_that_wait_are_taken_up_when_there_is_room),
     };
