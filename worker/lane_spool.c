@@ -14,6 +14,7 @@
 #define FULL_WAIT_US 10000
 #define TYPE_AT 5 /* in a frame's header, FORMAT.md section 2 */
 #define LENGTH_AT 8
+#define SEQUENCE_AT 16
 
 static void log_full(const struct mr_error *error)
 {
@@ -253,13 +254,23 @@ static size_t whole_size(struct mr_span bytes)
     return MR_WIRE_HEADER_SIZE + (size_t)mr_get_u32(bytes.data + LENGTH_AT);
 }
 
-/*
- * What the next frame takes that can be taken: control frames need no room; the one that makes some, SETTLE, is one of
- * them. Not all that has come: it may be more than a file of the spool, and each frame would begin one.
- */
-static size_t next_size(struct mr_span bytes)
+/* Neither control frames nor what came before, or stands out of custody, need room; SETTLE, which makes some, is one of them. */
+static bool needs_room(const struct mr_conn *conn, const uint8_t *frame)
 {
-    while (bytes.size >= MR_WIRE_HEADER_SIZE && !mr_frame_is_data(bytes.data[TYPE_AT])) {
+    return mr_frame_is_data(frame[TYPE_AT]) &&
+           mr_get_u64(frame + SEQUENCE_AT) >= conn->next_sequence;
+}
+
+/*
+ * What the next frame takes that mr_conn_next() may give out; 0: none is here as a whole. Not all that has come: it may be
+ * more than a file of the spool, and each frame would begin one.
+ */
+static size_t next_size(const struct mr_conn *conn)
+{
+    struct mr_span bytes =
+        mr_span_of(conn->input + conn->input_start, conn->input_end - conn->input_start);
+
+    while (bytes.size >= MR_WIRE_HEADER_SIZE && !needs_room(conn, bytes.data)) {
         if (!mr_span_skip(&bytes, whole_size(bytes)))
             return 0;
     }
@@ -270,13 +281,11 @@ static size_t next_size(struct mr_span bytes)
 
 bool mr_lane_has_room(struct mr_lane *lane, const struct mr_connection *connection)
 {
-    const struct mr_conn *conn = &connection->conn;
     size_t size;
 
     if (!connection->sender || !connection->sender->kept)
         return true;
-    size = next_size(
-        mr_span_of(conn->input + conn->input_start, conn->input_end - conn->input_start));
+    size = next_size(&connection->conn);
     return size == 0 || mr_spool_log_reserve(lane->config.log, size) == MR_OK;
 }
 
