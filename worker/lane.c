@@ -505,10 +505,14 @@ static void let_source(struct mr_lane *lane, struct mr_lane_sender *sender)
 static bool leave(void *context, struct mr_lane_sender *sender)
 {
     struct mr_lane *lane = context;
+    uint64_t in_doubt = sender->custody.taken - sender->custody.settled;
 
-    if (!sender->kept) /* else the spool has them */
-        mr_lane_count(&lane->config.counters->frames_in_doubt,
-                      sender->custody.taken - sender->custody.settled);
+    if (sender->kept) {
+        lane->left_kept += in_doubt;
+    } else {
+        lane->left_in_doubt += in_doubt;
+        mr_lane_count(&lane->config.counters->frames_in_doubt, in_doubt);
+    }
     if (sender->source && sender->kept && !mr_lane_is_settled(sender))
         let_source(lane, sender); /* who comes after us goes on with it */
     else if (sender->source)

@@ -81,6 +81,8 @@ struct mr_lane {
     uint32_t move_left;     /* senders still to be asked, */
     uint64_t move_until_ns; /* until then */
     enum mr_status status;  /* of the graph; once bad, nothing is acknowledged any more */
+    /* At its end, after mr_lane_join(): frames in doubt that were dropped, and that the spool has. */
+    uint64_t left_in_doubt, left_kept;
     _Atomic bool has_ended;
     _Atomic uint32_t load;        /* connections given and not closed yet */
     _Atomic uint32_t move_wanted; /* senders to be asked to go elsewhere */

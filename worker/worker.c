@@ -526,17 +526,38 @@ static void drain(struct worker *worker)
     mr_asks_fini(&worker->asks);
 }
 
+/* Frames of senders that broke off, and the register has not said whose they are. */
+static uint64_t tell_in_doubt(const struct worker *worker, uint64_t *kept)
+{
+    uint64_t lost = 0;
+
+    for (uint32_t i = 0; i < worker->lane_count; i++) {
+        *kept += worker->lanes[i].left_kept;
+        lost += worker->lanes[i].left_in_doubt;
+    }
+    if (lost > 0)
+        mr_log_error("gave up %" PRIu64
+                     " frames of senders that broke off: the register at the master did "
+                     "not say within --drain-timeout whether they are ours",
+                     lost);
+    return lost;
+}
+
 static int tell_end(struct worker *worker)
 {
     const struct mr_forward_link *link = mr_worker_graphs_link(worker->graphs);
     uint64_t given_up =
         mr_load_relaxed(&link->frames_given_up); /* final: all has ended */
     uint64_t acked = mr_load_relaxed(&link->frames_acked);
+    uint64_t kept = mr_load_relaxed(&link->frames_kept); /* final, too */
+    uint64_t in_doubt = tell_in_doubt(worker, &kept);
 
-    if (mr_load_relaxed(&link->frames_kept) > 0) /* final, too */
+    if (kept > 0)
         mr_log_warn("%" PRIu64
                     " frames stay in the spool until a worker is started on it again",
-                    mr_load_relaxed(&link->frames_kept));
+                    kept);
+    if (given_up == 0 && in_doubt > 0)
+        return EXIT_FAILURE;
     if (given_up == 0) {
         mr_log_info("done: %" PRIu64 " frames are in custody above", acked);
         return EXIT_SUCCESS;
