@@ -58,7 +58,8 @@ struct forward {
     uint64_t told[COUNTER_COUNT]; /* what mr_filter_count() has of the sender's numbers */
     uint64_t progress_ns; /* when frames_acked last grew, or the stop was first seen */
     uint64_t progress_acked;
-    uint64_t alive_ns; /* when the receiver was last heard of; 0: never */
+    uint64_t alive_ns;      /* when the receiver was last heard of; 0: never */
+    uint64_t failures_told; /* of the sender's, in the log */
     bool was_open, saw_stop;
     struct mr_batch *pending, **pending_end; /* they wait for their mark; with a spool */
     uint64_t kept_acked,
@@ -195,6 +196,7 @@ static void log_state(struct forward *forward)
 {
     static struct mr_log_limit limit = MR_LOG_LIMIT(10 * MR_SECOND_NS);
     const char *target = forward->config->target;
+    const char *why = forward->sender.last_error.text;
     bool is_open = forward->sender.state == MR_SENDER_OPEN;
 
     if (is_open != forward->was_open) {
@@ -206,11 +208,11 @@ static void log_state(struct forward *forward)
                         forward->is_far ? ", on another host: compressed" : "");
         else
             mr_log_info("forward: the connection is lost: %s",
-                        forward->sender.last_error.text);
+                        *why ? why : "the receiver asked for it, as it stops");
     } else if (!is_open && forward->sender.last_error.status != MR_OK &&
-               forward->sender.stats.failures > 0) {
-        (void)mr_log_limited(&limit, MR_LOG_WARN, "forward: %s; trying again",
-                             forward->sender.last_error.text);
+               forward->sender.stats.failures != forward->failures_told) {
+        forward->failures_told = forward->sender.stats.failures;
+        (void)mr_log_limited(&limit, MR_LOG_WARN, "forward: %s; trying again", why);
     }
 }
 
