@@ -68,10 +68,11 @@ class Cutter:
         except OSError:
             sender.close()
             return
-        up, down, total, pending = Watch(), Watch(), 0, []
+        up, down, total, pending, has_gap = Watch(), Watch(), 0, [], False
         with sender, receiver:
             try:
-                while self.is_calm or total < cut:
+                # One that has missed something is cut when it becomes calm, too: no connection goes on with a gap.
+                while (total < cut or self.is_calm) and not (self.is_calm and has_gap):
                     ready, _, _ = select.select([sender, receiver], [], [], QUIET_S)
                     if not ready and total >= deaf and not self.is_calm:
                         total = cut  # it waits for what it will not hear
@@ -83,13 +84,15 @@ class Cutter:
                         total += len(data)
                         if arrives and total >= cut and not self.is_calm:
                             pending.append(data)
+                            has_gap = True
                         else:
                             receiver.sendall(data)
                     if receiver in ready:
                         data = receiver.recv(1 << 16)
                         if not data:
                             break
-                        if total < deaf or self.is_calm:
+                        has_gap |= total >= deaf and not self.is_calm
+                        if not has_gap:
                             down.see(data)
                             sender.sendall(data)
                 if total >= cut and not self.is_calm:
