@@ -45,9 +45,11 @@ def check_entries(store):
 class Program:
     """Runs in phases of two threads each, and waits for go_on() between them."""
 
-    def __init__(self, chain, endpoint, batches=BATCHES):
-        binary = system.compile_program(chain.folder / "counter",
-                                        [system.SOURCE / "tests/system/master_kill/counter.c"])
+    def __init__(self, chain, endpoint, batches=BATCHES, build=system.BUILD):
+        chain.count += 1
+        folder = chain.folder / f"program-{chain.count}"
+        folder.mkdir()
+        binary = system.compile_program(folder / "counter", [system.SOURCE / "tests/system/master_kill/counter.c"], build=build)
         environment = chain.environment(MILLRACE_ENDPOINT=endpoint, MILLRACE_POLICY="block",
                                         MILLRACE_BLOCK_TIMEOUT="60s", MILLRACE_EXIT_TIMEOUT="60s")
         self.process = subprocess.Popen([binary, str(PHASES), str(batches)], env=environment, text=True,

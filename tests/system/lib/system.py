@@ -135,13 +135,13 @@ class System:
             kept["ASAN_OPTIONS"] = kept.get("ASAN_OPTIONS", "") + ":detect_leaks=0"
         return kept
 
-    def start(self, name, command, seconds=READY_S, prefix=()):
-        """Starts `PREFIX... millrace COMMAND... --ready-file F` and waits for F. What stands in front becomes millrace by exec."""
+    def start(self, name, command, seconds=READY_S, prefix=(), binary=MILLRACE):
+        """Starts `PREFIX... BINARY COMMAND... --ready-file F` and waits for F. What stands in front becomes millrace by exec."""
         self.count += 1
         ready = self.folder / f"{self.count}-{name}.ready"
         log = self.folder / f"{self.count}-{name}.log"
         with open(log, "wb") as output:
-            process = subprocess.Popen([*prefix, MILLRACE, *command, "--ready-file", str(ready)], env=self.environment(),
+            process = subprocess.Popen([*prefix, str(binary), *command, "--ready-file", str(ready)], env=self.environment(),
                                        stdin=subprocess.DEVNULL, stdout=output, stderr=output, cwd=self.folder,
                                        preexec_fn=die_with_parent)
         server = Server(name, process, log, {"listen": ""})
@@ -151,16 +151,16 @@ class System:
         server.__init__(name, process, log, json.loads(ready.read_text()))
         return server
 
-    def master(self, *options, store=None, listen="127.0.0.1:0", http="127.0.0.1:0"):
+    def master(self, *options, store=None, listen="127.0.0.1:0", http="127.0.0.1:0", binary=MILLRACE):
         store = store or self.folder / "store"
         server = self.start("master", ["master", "--listen", "tcp://" + listen, "--http", http,
-                                     "--store", str(store), *options])
+                                     "--store", str(store), *options], binary=binary)
         server.store = store
         return server
 
-    def worker(self, forward, *options, level=1, listen="127.0.0.1:0", prefix=()):
+    def worker(self, forward, *options, level=1, listen="127.0.0.1:0", prefix=(), binary=MILLRACE):
         return self.start(f"worker-{level}", ["worker", "--listen", "tcp://" + listen, "--forward", forward,
-                                              "--level", str(level), *options], prefix=prefix)
+                                              "--level", str(level), *options], prefix=prefix, binary=binary)
 
     def stop(self, server, status=0):
         """SIGTERM; a worker drains. Its exit status is checked."""
@@ -182,9 +182,9 @@ class System:
                               capture_output=True, text=True, timeout=seconds, check=False)
 
 
-def pkg_config(*arguments):
+def pkg_config(*arguments, build=BUILD):
     """What `pkg-config ARGUMENTS millrace` says about the build that is tested."""
-    environment = dict(os.environ, PKG_CONFIG_PATH=str(BUILD / "lib" / "pkgconfig"))
+    environment = dict(os.environ, PKG_CONFIG_PATH=str(build / "lib" / "pkgconfig"))
     run = subprocess.run(["pkg-config", *arguments, "millrace"], env=environment, capture_output=True, text=True,
                          check=True)
     return shlex.split(run.stdout)
@@ -201,10 +201,10 @@ def make_flags():
     return ["LDFLAGS=" + shlex.join(sanitizer_flags())]
 
 
-def compile_program(output, sources, *flags, compiler="gcc"):
+def compile_program(output, sources, *flags, compiler="gcc", build=BUILD):
     """Compiles as a user of millrace does; `flags` follow the sources."""
-    command = [compiler, "-O2", "-g", *pkg_config("--cflags"), *map(str, sources), "-o", str(output),
-               *pkg_config("--libs"), "-pthread", *sanitizer_flags(), *flags]
+    command = [compiler, "-O2", "-g", *pkg_config("--cflags", build=build), *map(str, sources), "-o", str(output),
+               *pkg_config("--libs", build=build), "-pthread", *sanitizer_flags(), *flags]
     run = subprocess.run(command, capture_output=True, text=True, check=False)
     check(run.returncode == 0, f"{shlex.join(command)}\n{run.stderr}")
     return output
