@@ -74,7 +74,8 @@ struct mr_lane {
     struct mr_senders senders;
     struct mr_lane_ended *ended;       /* sources whose END is on its way */
     struct mr_frame_expander expander; /* for frames whose connection is gone */
-    uint32_t doubts; /* senders whose frames are in doubt, at the last tick */
+    uint32_t
+        doubts; /* senders whose frames are in doubt, at the last tick, and connections lost since */
     uint64_t now_ns;
     bool is_moving;         /* the senders have been told to go elsewhere */
     bool is_behind;         /* with what is settled, of some connection */

@@ -120,6 +120,7 @@ void mr_lane_lose(struct mr_lane *lane, struct mr_lane_sender *sender,
         held = mr_conn_held(conn);
     }
     mr_custody_break(&sender->custody);
+    lane->doubts++; /* until the next tick has counted: a lane that stops does not end before */
     sender->has_left = conn->finished;
     sender->bye_reason = conn->bye_reason;
     if (conn->finished)

@@ -432,6 +432,33 @@ static struct mr_custody_ask wait_for_ask(struct rig *rig, uint64_t epoch)
     return ask;
 }
 
+/* SIGTERM: a sender leaves without having settled all; the lane stays until the register has said whose its frames are. */
+static void who_stops_claims_what_is_left_behind(void **state)
+{
+    struct rig *rig = malloc(sizeof(*rig));
+    struct mr_hello hello;
+    struct mr_custody_ask ask;
+
+    MR_UNUSED(state);
+    assert_non_null(rig);
+    start(rig);
+    hello = hello_of(rig, 1);
+    connect_as(rig, &hello);
+    assert_int_equal(answer(rig), MR_FRAME_WELCOME);
+    for (uint64_t i = 1; i <= 3; i++)
+        send_chunks(rig, i);
+    mr_lane_stop(&rig->lane, mr_clock_monotonic_ns() + MR_MINUTE_NS);
+    (void)usleep(50000); /* some ticks, with nothing in doubt */
+    (void)close(rig->fd);
+    rig->fd = -1;
+    ask = wait_for_ask(rig, 1);
+    assert_true(ask.is_claim);
+    mr_asks_answer(&rig->asks, &ask);
+    wait_for_frames(rig, 3);
+    stop(rig);
+    free(rig);
+}
+
 /* A sender comes with frames in doubt, goes, and comes again with others before the register has answered about the first. */
 static void who_waits_is_asked_about_after_an_answer_about_another(void **state)
 {
@@ -553,6 +580,7 @@ int main(void)
         cmocka_unit_test(one_that_was_refused_for_room_goes_on_with_its_source),
         cmocka_unit_test(who_has_settled_much_does_not_hold_up_others),
         cmocka_unit_test(what_is_held_again_is_found),
+        cmocka_unit_test(who_stops_claims_what_is_left_behind),
         cmocka_unit_test(who_waits_is_asked_about_after_an_answer_about_another),
         cmocka_unit_test(senders_of_the_spool_without_room_are_counted_and_wait),
         cmocka_unit_test(senders_that_wait_are_taken_up_when_there_is_room),
