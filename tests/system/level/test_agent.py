@@ -65,7 +65,8 @@ def check_end(chain, balancer, workers):
     system.wait_until(lambda: level.agent_line(workers[0]).startswith("down #"), 4, "it says that it ends")
     system.wait_until(lambda: balancer.state("w0").startswith("DOWN"), level.WAIT_S, "HAProxy sees it")
     stuck.running[0].send_signal(signal.SIGCONT)
-    chain.stop(workers[0])
+    # Not told again: a second SIGTERM would drop what the sender has not settled, and say so.
+    check(workers[0].process.wait(system.STOP_S) == 0, f"w0 ended otherwise: {workers[0].log.read_text()[-2000:]}")
     idle, left = new_connections(balancer)
     check((idle, left) == (0, CONNECTIONS), f"{idle} new connections to a worker that is gone")
     stuck.kill()
