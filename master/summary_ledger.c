@@ -11,8 +11,8 @@
 #include "master/summary_private.h"
 #include "pipeline/source.h"
 
-/* A source that is live is heard of every 10 s, by its clock alone. */
-#define SILENT_NS (3 * 10 * MR_SECOND_NS)
+/* Three times as long as between two words of a source that lives: its clock alone is told every 10 s. */
+#define SILENT_NS (30 * MR_SECOND_NS)
 
 static const struct mr_id whole = {0, 0};
 
