@@ -71,6 +71,8 @@ def lose_a_program(chain, master):
         system.wait_until(lambda: any(source["ledger"]["reduced"] and source["ledger"]["sent"] is not None
                                       for source in master.get("/api/v1/ledger")["sources"]), 60,
                           "events of the program that dies, and what it told at its connection")
+        system.wait_until(lambda: lib.NAMES - {"main", "phase", "work"} <= set(lib.calls(master.store)), 60,
+                          "its functions' names, by which its calls are told from those of the next")
     finally:
         program.end()
     host.die()
