@@ -77,8 +77,8 @@ struct mr_condense {
     struct mr_condense_open *open;
     struct mr_condense_call *kept;
     struct mr_condense_rank *ranks; /* scratch of twice the limit, once more are kept */
-    struct mr_event *
-        log; /* events that are still to be looked at; `whole` of these behind log_capacity of them */
+    /* Events that are still to be looked at; behind log_capacity of them `whole` of each. */
+    struct mr_event *log;
     uint32_t log_count, log_capacity;
     uint32_t depth, open_capacity;
     uint32_t below; /* open calls past MR_CONDENSE_DEPTH_MAX */

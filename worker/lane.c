@@ -479,8 +479,8 @@ static void turn(struct mr_lane *lane, uint64_t *next_tick_ns)
             on_ready(lane, events[i].data.ptr);
     }
     mr_lane_move_some(lane);
-    catch_up(
-        lane); /* as what follows: it may close connections that have an event above */
+    /* This and what follows may close connections that have an event above. */
+    catch_up(lane);
     on_wake(lane);
     start_moving(lane);
     lane->now_ns = mr_clock_monotonic_ns();

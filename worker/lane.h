@@ -44,8 +44,8 @@ struct mr_lane_config {
     /* Frames are kept there before they are acknowledged; NULL: memory is enough. Borrowed, as the log of this lane. */
     struct mr_spool *spool;
     struct mr_spool_log *log;
-    struct mr_lane_recovered
-        *recovered; /* senders to begin with; taken, as there is room */
+    /* Senders to begin with; taken, as there is room. */
+    struct mr_lane_recovered *recovered;
 };
 
 /* A sender of an earlier process, with what the spool has of it; worker/lane_spool.c. */
@@ -74,8 +74,8 @@ struct mr_lane {
     struct mr_senders senders;
     struct mr_lane_ended *ended;       /* sources whose END is on its way */
     struct mr_frame_expander expander; /* for frames whose connection is gone */
-    uint32_t
-        doubts; /* senders whose frames are in doubt, at the last tick, and connections lost since */
+    /* Senders whose frames are in doubt, at the last tick, and connections lost since. */
+    uint32_t doubts;
     uint64_t now_ns;
     bool is_moving;         /* the senders have been told to go elsewhere */
     bool is_behind;         /* with what is settled, of some connection */

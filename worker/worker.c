@@ -50,9 +50,9 @@ struct worker {
     char lane_names[MR_WORKER_LANES_MAX][16];
     struct mr_id incarnation;
     int epoll_fd, signal_fd;
-    uint64_t
-        work_seen;   /* events of the lanes and frames acknowledged above, a second ago */
-    bool is_trimmed; /* since both stood still */
+    /* Events of the lanes and frames acknowledged above, a second ago; the allocator is trimmed since both stood still. */
+    uint64_t work_seen;
+    bool is_trimmed;
     uint64_t stop_at_ns; /* 0: not stopping */
 };
 
@@ -538,7 +538,8 @@ static uint64_t tell_in_doubt(const struct worker *worker, uint64_t *kept)
     if (lost > 0)
         mr_log_error("gave up %" PRIu64
                      " frames of senders that broke off: the register at the master did "
-                     "not say within --drain-timeout whether they are ours",
+                     "not say whether they are ours before the end (--drain-timeout, "
+                     "or a second signal)",
                      lost);
     return lost;
 }

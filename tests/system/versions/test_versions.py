@@ -89,23 +89,29 @@ def phase(programs, number, meanwhile):
         program.wait_mark(number)
 
 
+def run(chain, programs, second, third):
+    """The programs' three phases, with what is done in the second and the third, and the account."""
+    try:
+        for program in programs:
+            program.wait_mark(1)
+        phase(programs, 2, second)
+        phase(programs, 3, third)
+        for program in programs:
+            program.go_on()
+        counts = [program.own_counts() for program in programs]
+    finally:
+        for program in programs:
+            program.end()
+    chain.stop()
+    check_account(chain.master.store, counts)
+
+
 def upgrade(old):
     with system.System() as hosts:
         chain = Chain(hosts, old)
-        programs = [lib.Program(hosts, chain.endpoint, BATCHES, build) for build in (old, system.BUILD)]
-        try:
-            for program in programs:
-                program.wait_mark(1)
-            phase(programs, 2, [(chain.replace_master, ("new",)), (chain.replace_upper, ("new",)), (chain.replace_lower, (0, "new"))])
-            phase(programs, 3, [(chain.replace_lower, (1, "new"))])
-            for program in programs:
-                program.go_on()
-            counts = [program.own_counts() for program in programs]
-        finally:
-            for program in programs:
-                program.end()
-        chain.stop()
-        check_account(chain.master.store, counts)
+        run(chain, [lib.Program(hosts, chain.endpoint, BATCHES, build) for build in (old, system.BUILD)],
+            [(chain.replace_master, ("new",)), (chain.replace_upper, ("new",)), (chain.replace_lower, (0, "new"))],
+            [(chain.replace_lower, (1, "new"))])
 
 
 def both_ways(old):
@@ -115,20 +121,9 @@ def both_ways(old):
         chain.replace_master("new")
         chain.replace_upper("new")
         chain.replace_lower(0, "new")
-        programs = [lib.Program(hosts, chain.endpoint, BATCHES, build) for build in (old, system.BUILD) for _ in range(2)]
-        try:
-            for program in programs:
-                program.wait_mark(1)
-            phase(programs, 2, [(chain.replace_lower, (0, "old")), (chain.replace_lower, (1, "new"))])
-            phase(programs, 3, [(chain.replace_lower, (0, "new")), (chain.replace_lower, (1, "old"))])
-            for program in programs:
-                program.go_on()
-            counts = [program.own_counts() for program in programs]
-        finally:
-            for program in programs:
-                program.end()
-        chain.stop()
-        check_account(chain.master.store, counts)
+        run(chain, [lib.Program(hosts, chain.endpoint, BATCHES, build) for build in (old, system.BUILD) for _ in range(2)],
+            [(chain.replace_lower, (0, "old")), (chain.replace_lower, (1, "new"))],
+            [(chain.replace_lower, (0, "new")), (chain.replace_lower, (1, "old"))])
 
 
 def test():

@@ -380,6 +380,16 @@ static void wait_for_frames(struct rig *rig, uint32_t count)
         (void)usleep(1000);
 }
 
+static void start_with_sender(struct rig *rig)
+{
+    struct mr_hello hello;
+
+    start(rig);
+    hello = hello_of(rig, 1);
+    connect_as(rig, &hello);
+    assert_int_equal(answer(rig), MR_FRAME_WELCOME);
+}
+
 /* The same epoch again, with all that was sent acknowledged. */
 static void return_with(struct rig *rig, uint64_t attempt, uint64_t acked)
 {
@@ -396,14 +406,10 @@ static void return_with(struct rig *rig, uint64_t attempt, uint64_t acked)
 static void what_is_held_again_is_found(void **state)
 {
     struct rig *rig = malloc(sizeof(*rig));
-    struct mr_hello hello;
 
     MR_UNUSED(state);
     assert_non_null(rig);
-    start(rig);
-    hello = hello_of(rig, 1);
-    connect_as(rig, &hello);
-    assert_int_equal(answer(rig), MR_FRAME_WELCOME);
+    start_with_sender(rig);
     send_chunks(rig, 1);
     send_chunks(rig, 2);
     send_settle(rig, 1);
@@ -436,15 +442,11 @@ static struct mr_custody_ask wait_for_ask(struct rig *rig, uint64_t epoch)
 static void who_stops_claims_what_is_left_behind(void **state)
 {
     struct rig *rig = malloc(sizeof(*rig));
-    struct mr_hello hello;
     struct mr_custody_ask ask;
 
     MR_UNUSED(state);
     assert_non_null(rig);
-    start(rig);
-    hello = hello_of(rig, 1);
-    connect_as(rig, &hello);
-    assert_int_equal(answer(rig), MR_FRAME_WELCOME);
+    start_with_sender(rig);
     for (uint64_t i = 1; i <= 3; i++)
         send_chunks(rig, i);
     mr_lane_stop(&rig->lane, mr_clock_monotonic_ns() + MR_MINUTE_NS);
@@ -456,6 +458,25 @@ static void who_stops_claims_what_is_left_behind(void **state)
     mr_asks_answer(&rig->asks, &ask);
     wait_for_frames(rig, 3);
     stop(rig);
+    free(rig);
+}
+
+/* The register never answers: what is in doubt stays in the spool, and the worker can tell how much that is. */
+static void what_stays_in_doubt_at_the_end_is_told(void **state)
+{
+    struct rig *rig = malloc(sizeof(*rig));
+
+    MR_UNUSED(state);
+    assert_non_null(rig);
+    start_with_sender(rig);
+    for (uint64_t i = 1; i <= 3; i++)
+        send_chunks(rig, i);
+    send_settle(rig, 1);
+    wait_for_frames(rig, 1);
+    leave(rig);
+    assert_int_equal(rig->lane.left_kept, 2);
+    assert_int_equal(rig->lane.left_in_doubt, 0);
+    remove_spool(rig);
     free(rig);
 }
 
@@ -581,6 +602,7 @@ int main(void)
         cmocka_unit_test(who_has_settled_much_does_not_hold_up_others),
         cmocka_unit_test(what_is_held_again_is_found),
         cmocka_unit_test(who_stops_claims_what_is_left_behind),
+        cmocka_unit_test(what_stays_in_doubt_at_the_end_is_told),
         cmocka_unit_test(who_waits_is_asked_about_after_an_answer_about_another),
         cmocka_unit_test(senders_of_the_spool_without_room_are_counted_and_wait),
         cmocka_unit_test(senders_that_wait_are_taken_up_when_there_is_room),
