@@ -208,9 +208,14 @@ static void stall(struct mr_lane *lane, struct mr_connection *connection)
 static void take_frame(struct mr_lane *lane, struct mr_connection *connection,
                        const struct mr_frame *frame)
 {
-    if (frame->type == MR_FRAME_ASK)
+    if (frame->type == MR_FRAME_ASK) {
         mr_lane_pass_on(lane, connection, frame);
-    else if (connection->conn.hold_max && frame->sequence)
+        return;
+    }
+    /* The connection may break before the sender has heard that it is to repeat the dictionary, or has done so. */
+    if (frame->sequence && connection->conn.wants_dictionary)
+        connection->sender->lacks_dictionary = false;
+    if (connection->conn.hold_max && frame->sequence)
         hold_frame(lane, connection, frame);
     else
         mr_lane_push_frame(lane, connection->sender, frame);

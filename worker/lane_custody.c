@@ -167,7 +167,7 @@ static bool has_source(struct mr_lane *lane, struct mr_lane_sender *sender,
                       &sender->source) != MR_OK)
         return false;
     sender->source->is_continuation |= next_sequence > 1;
-    connection->conn.wants_dictionary = sender->source->is_continuation;
+    sender->lacks_dictionary = sender->source->is_continuation;
     return true;
 }
 
@@ -209,9 +209,8 @@ static void welcome(struct mr_lane *lane, struct mr_lane_sender *sender,
                        "the worker's spool is full");
         return;
     }
-    /* What a worker below has told is with an earlier process of ours; what that one asked of a probe may never have come. */
-    connection->conn.wants_dictionary |= sender->is_recovered;
     sender->is_recovered = false;
+    connection->conn.wants_dictionary = sender->lacks_dictionary;
     mr_lane_count(&lane->config.counters->greeted, 1);
     connection->credit = lane->config.credit;
     mr_conn_hold(&connection->conn, (size_t)lane->config.credit + lane->config.max_frame);
@@ -233,6 +232,7 @@ static void welcome_trusting(struct mr_lane *lane, struct mr_lane_sender *sender
         return;
     }
     connection->credit = lane->config.credit;
+    connection->conn.wants_dictionary = sender->lacks_dictionary;
     mr_lane_count(&lane->config.counters->greeted, 1);
     (void)mr_conn_welcome(&connection->conn, next, lane->config.credit);
     log_welcome(connection);

@@ -106,6 +106,8 @@ static bool adopt(struct mr_lane *lane, struct mr_lane_recovered *from)
     sender->has_left = from->position.has_left;
     sender->bye_reason = from->position.bye_reason;
     sender->is_recovered = true;
+    /* What a worker below has told is with an earlier process of ours; what that one asked of a probe may never have come. */
+    sender->lacks_dictionary = true;
     if (from->position.serial)
         adopt_source(lane, sender, from); /* before `kept`: its dictionary is there */
     sender->kept = from->kept;

@@ -43,9 +43,10 @@ struct mr_lane_sender {
     struct mr_spool_sender *kept; /* NULL: none of its frames are */
     uint64_t
         begin_after; /* the epoch of `waiting` begins behind it, once all before is covered, */
-    bool has_begin; /* if this is set */
+    bool has_begin;    /* if this is set */
+    bool is_recovered; /* an earlier process knew it: it may take its time to return */
     bool
-        is_recovered; /* an earlier process knew it: it may take its time to return, and tells its dictionary again */
+        lacks_dictionary; /* asked to repeat it, until a frame behind the repetition is here */
     struct mr_lane_sender *next;
 };
 

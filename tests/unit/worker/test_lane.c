@@ -13,6 +13,7 @@
 
 #define MAX_FRAME (1u << 20)
 #define SPOOL_BYTES (UINT64_C(4) << 20)
+#define ANSWER_SIZE 4096
 
 /* A graph of one filter, which counts what comes and what ends. */
 struct counting {
@@ -182,25 +183,45 @@ static void connect_as(struct rig *rig, const struct mr_hello *hello)
     give(rig, pair[1]);
 }
 
-/* The type of the answer, which is WELCOME or ERROR. */
-static enum mr_frame_type answer(struct rig *rig)
+/* Into `bytes` of ANSWER_SIZE, which the frame borrows. */
+static void take_answer(struct rig *rig, uint8_t *bytes, struct mr_frame *frame)
 {
-    uint8_t bytes[4096];
     size_t size = 0, need = 1;
-    struct mr_frame frame;
     struct mr_span rest;
     enum mr_status status = MR_AGAIN;
 
     while (status == MR_AGAIN) {
-        ssize_t got = recv(rig->fd, bytes + size, sizeof(bytes) - size, 0);
+        ssize_t got = recv(rig->fd, bytes + size, ANSWER_SIZE - size, 0);
 
         assert_true(got > 0);
         size += (size_t)got;
         rest = mr_span_of(bytes, size);
-        status = mr_frame_take(&rest, MAX_FRAME, &frame, &need, NULL);
+        status = mr_frame_take(&rest, MAX_FRAME, frame, &need, NULL);
     }
     assert_int_equal(status, MR_OK);
+}
+
+/* The type of the answer, which is WELCOME or ERROR. */
+static enum mr_frame_type answer(struct rig *rig)
+{
+    uint8_t bytes[ANSWER_SIZE];
+    struct mr_frame frame;
+
+    take_answer(rig, bytes, &frame);
     return (enum mr_frame_type)frame.type;
+}
+
+/* The answer is WELCOME, and the sender is to repeat its dictionary. */
+static bool is_welcome_that_lacks(struct rig *rig)
+{
+    uint8_t bytes[ANSWER_SIZE];
+    struct mr_frame frame;
+    struct mr_welcome welcome;
+
+    take_answer(rig, bytes, &frame);
+    assert_int_equal(frame.type, MR_FRAME_WELCOME);
+    assert_int_equal(mr_welcome_get(frame.payload, &welcome), MR_OK);
+    return (welcome.flags & MR_WELCOME_WANTS_DICTIONARY) != 0;
 }
 
 /* As the sender shows it after `attempt` connections, with nothing in doubt. */
@@ -515,6 +536,44 @@ static void who_waits_is_asked_about_after_an_answer_about_another(void **state)
     free(rig);
 }
 
+/* It comes from another receiver, and the connection breaks before it may have heard that its dictionary is lacking. */
+static void who_lacks_a_dictionary_asks_until_it_is_told(void **state)
+{
+    struct rig *rig = malloc(sizeof(*rig));
+    struct mr_hello hello;
+
+    MR_UNUSED(state);
+    assert_non_null(rig);
+    start(rig);
+    hello = hello_of(rig, 2);
+    hello.custody.custodian = (struct mr_id){7, 7};
+    hello.custody.epoch = 5;
+    hello.custody.acked = hello.custody.sent = 3;
+    hello.oldest = 4;
+    connect_as(rig, &hello);
+    assert_true(is_welcome_that_lacks(rig));
+    hello.custody.attempt++;
+    hello.custody.was_shown = true;
+    connect_as(rig, &hello);
+    assert_true(is_welcome_that_lacks(rig));
+    hello.custody = (struct mr_custody_hello){.custodian = mr_spool_self(rig->spool),
+                                              .epoch = 6,
+                                              .acked = 3,
+                                              .sent = 3,
+                                              .attempt = hello.custody.attempt + 1,
+                                              .is_told = true};
+    connect_as(rig, &hello);
+    assert_true(is_welcome_that_lacks(rig));
+    send_chunks(rig, 4);
+    hello.custody.attempt++;
+    hello.custody.acked = hello.custody.sent = 4;
+    hello.oldest = 5;
+    connect_as(rig, &hello);
+    assert_false(is_welcome_that_lacks(rig));
+    stop(rig);
+    free(rig);
+}
+
 /* Three senders, one more than --max-senders, as an earlier process left them. */
 static void put_three(struct rig *rig)
 {
@@ -604,6 +663,7 @@ int main(void)
         cmocka_unit_test(who_stops_claims_what_is_left_behind),
         cmocka_unit_test(what_stays_in_doubt_at_the_end_is_told),
         cmocka_unit_test(who_waits_is_asked_about_after_an_answer_about_another),
+        cmocka_unit_test(who_lacks_a_dictionary_asks_until_it_is_told),
         cmocka_unit_test(senders_of_the_spool_without_room_are_counted_and_wait),
         cmocka_unit_test(senders_that_wait_are_taken_up_when_there_is_room),
     };
