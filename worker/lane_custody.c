@@ -29,23 +29,55 @@ static bool is_in_doubt(const struct mr_lane_sender *sender)
            sender->custody.state == MR_CUSTODY_CLAIMING;
 }
 
-/* The frames of `held` that are settled now. Those that will not be expanded are cut off when they come again: here they are lost. */
+static void forget_held(struct mr_lane_sender *sender)
+{
+    mr_buffer_fini(&sender->held);
+    mr_buffer_init(&sender->held, SIZE_MAX);
+}
+
+static void lose_held(struct mr_lane *lane, const struct mr_lane_sender *sender,
+                      uint64_t count)
+{
+    mr_log_error("%s: %" PRIu64 " frames before frame %" PRIu64
+                 " of a sender cannot be read again; they are lost and counted",
+                 lane->config.name, count, sender->held_sequence + count);
+    mr_lane_count(&lane->config.counters->frames_in_doubt, count);
+}
+
+/* The next of `held`. */
+static void push_again(struct mr_lane *lane, struct mr_lane_sender *sender,
+                       struct mr_frame *frame)
+{
+    bool is_whole =
+        !(frame->flags & MR_WIRE_FLAG_ZSTD) ||
+        mr_frame_expand(&lane->expander, lane->config.max_frame, frame, NULL) == MR_OK;
+    uint64_t lost = frame->sequence - sender->held_sequence + !is_whole;
+
+    if (lost > 0)
+        lose_held(lane, sender, lost);
+    sender->held_sequence = frame->sequence + 1;
+    if (is_whole)
+        mr_lane_push_frame(lane, sender, frame);
+}
+
+/*
+ * The frames of `held` that are settled now. Control frames and duplicates between and behind them go with them: what stays
+ * would be taken for frames that are held.
+ */
 static void push_held(struct mr_lane *lane, struct mr_lane_sender *sender)
 {
-    struct mr_span rest = mr_buffer_span(&sender->held);
+    struct mr_span rest = mr_buffer_span(&sender->held), ahead = rest;
     struct mr_frame frame;
 
-    while (sender->held_sequence <= sender->custody.settled &&
-           mr_frame_take_again(&rest, &frame)) {
-        if (frame.sequence != sender->held_sequence)
-            continue; /* a control frame between them, or a duplicate */
-        sender->held_sequence++;
-        if (!(frame.flags & MR_WIRE_FLAG_ZSTD) ||
-            mr_frame_expand(&lane->expander, lane->config.max_frame, &frame, NULL) ==
-                MR_OK)
-            mr_lane_push_frame(lane, sender, &frame);
+    while (mr_frame_take_again(&ahead, &frame) &&
+           frame.sequence <= sender->custody.settled) {
+        rest = ahead;
+        if (frame.sequence >= sender->held_sequence)
+            push_again(lane, sender, &frame);
     }
     mr_buffer_consume(&sender->held, sender->held.size - rest.size);
+    if (rest.size == 0)
+        forget_held(sender);
 }
 
 /* One frame at least. MR_AGAIN: there is no more; MR_OK: it is `until_ns`. */
@@ -125,22 +157,15 @@ void mr_lane_lose(struct mr_lane *lane, struct mr_lane_sender *sender,
     sender->bye_reason = conn->bye_reason;
     if (conn->finished)
         mr_lane_keep_state(lane, sender);
-    if (held.size == 0)
+    if (conn->held_sequence == conn->next_sequence)
         return;
     if (sender->held.size == 0)
         sender->held_sequence = conn->held_sequence;
     if (mr_buffer_append(&sender->held, held.data, held.size) == MR_OK)
         return;
     mr_log_error("%s: no memory to keep %" PRIu64 " frames; they are lost and counted",
-                 connection->conn.peer, conn->next_sequence - conn->held_sequence);
-    mr_lane_count(&lane->config.counters->frames_in_doubt,
-                  conn->next_sequence - conn->held_sequence);
-}
-
-static void forget_held(struct mr_lane_sender *sender)
-{
-    mr_buffer_fini(&sender->held);
-    mr_buffer_init(&sender->held, SIZE_MAX);
+                 connection->conn.peer, sender->custody.taken - sender->custody.settled);
+    mr_lane_give_up(lane, sender);
 }
 
 void mr_lane_give_up(struct mr_lane *lane, struct mr_lane_sender *sender)
@@ -295,6 +320,7 @@ static void begin(struct mr_lane *lane, struct mr_lane_sender *sender,
         return;
     }
     sender->has_begin = false;
+    MR_DEBUG_ASSERT(sender->held.size == 0);
     mr_custody_begin(&sender->custody, &connection->hello.hello.custody, position);
     welcome(lane, sender, connection, true);
 }

@@ -18,8 +18,8 @@ BATCHES = lib.BATCHES // 8
 SEED = int(os.environ.get("MR_TEST_SEED", "7"))
 
 
-def run(custody):
-    """The programs' own counts, added up, the master's, and its ledger."""
+def run(custody, judge):
+    """Gives judge() the programs' own counts, added up, the master's, and its ledger, while the servers' logs are there to be shown."""
     with system.System() as chain:
         master = chain.master()
         options = ("--custody", custody, "--source-grace", "60s")
@@ -47,21 +47,27 @@ def run(custody):
         chain.stop(master)
         for name, relay in (("level 1", front), ("level 2", between)):
             print(f"--custody {custody}: {relay.cuts} connections to {name} cut, {relay.cuts_in_doubt} of them with frames in doubt")
-        return own, lib.calls(master.store), lib.report(master.store)["ledger"], front, between
+        judge(own, lib.calls(master.store), lib.report(master.store)["ledger"], (front, between))
 
 
-def test():
-    own, found, ledger, front, between = run("register")
+def judge_with(own, found, ledger, relays):
     print(f"the programs' own counts {own}\nthe master's             {found}\nledger {ledger}")
-    for relay, enough in ((front, 20), (between, 8)):
+    for relay, enough in zip(relays, (20, 8)):
         check(relay.cuts >= enough, f"only {relay.cuts} cuts")
         check(relay.cuts_in_doubt >= 0.5 * relay.cuts, f"only {relay.cuts_in_doubt} of {relay.cuts} cuts in doubt")
     check(found == own, "calls are missing, or counted twice")
     check(ledger["last"] == 2 * sum(own.values()), f"{ledger['last']} events, not two per call")
     check(ledger["balanced"] and ledger["lost"] == 0 and ledger["held"] == 0, "the ledger does not balance")
-    own, found, _, _, _ = run("none")
+
+
+def judge_without(own, found, _ledger, _relays):
     print(f"without the register: own {own}\n                     found {found}")
     check(found != own, "without the register nothing went wrong: this test finds nothing")
+
+
+def test():
+    run("register", judge_with)
+    run("none", judge_without)
 
 
 if __name__ == "__main__":

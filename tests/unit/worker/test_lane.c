@@ -261,17 +261,27 @@ static void fill(struct rig *rig)
     assert_int_equal(status, MR_ELIMIT);
 }
 
-static void make_room(struct rig *rig)
+/* What forward keeps with its frame `sequence`: the first source of `id` is over, and its frames up to `covered` are in it. */
+static void commit_end(struct rig *rig, uint64_t sequence, struct mr_id id,
+                       uint64_t covered)
 {
-    const struct mr_mark mark = {.kind = MR_MARK_SOURCE_END, .id = {8, 8}, .serial = 1};
+    const struct mr_mark cover = {.kind = MR_MARK_COVER, .id = id, .sequence = covered};
+    const struct mr_mark end = {.kind = MR_MARK_SOURCE_END, .id = id, .serial = 1};
     struct mr_error error = MR_ERROR_NONE;
     struct mr_buffer marks;
 
     mr_buffer_init(&marks, SIZE_MAX);
-    assert_int_equal(mr_mark_put(&marks, &mark), MR_OK);
-    assert_int_equal(mr_spool_commit(rig->spool, 1, NULL, mr_buffer_span(&marks), &error),
-                     MR_OK);
+    assert_int_equal(mr_mark_put(&marks, &cover), MR_OK);
+    assert_int_equal(mr_mark_put(&marks, &end), MR_OK);
+    assert_int_equal(
+        mr_spool_commit(rig->spool, sequence, NULL, mr_buffer_span(&marks), &error),
+        MR_OK);
     mr_buffer_fini(&marks);
+}
+
+static void make_room(struct rig *rig)
+{
+    commit_end(rig, 1, (struct mr_id){8, 8}, 0);
 }
 
 static void one_that_was_refused_for_room_goes_on_with_its_source(void **state)
@@ -445,6 +455,46 @@ static void what_is_held_again_is_found(void **state)
     return_with(rig, 3, 4);
     send_settle(rig, 4);
     wait_for_frames(rig, 4);
+    stop(rig);
+    free(rig);
+}
+
+/* What lies behind the last frame held, a SETTLE here, is not mixed up with what is held in a later epoch. */
+static void what_is_held_in_another_epoch_is_found(void **state)
+{
+    struct rig *rig = malloc(sizeof(*rig));
+    struct mr_hello hello;
+
+    MR_UNUSED(state);
+    assert_non_null(rig);
+    start_with_sender(rig);
+    send_chunks(rig, 1);
+    send_chunks(rig, 2);
+    send_settle(rig, 1);
+    wait_for_frames(rig, 1);
+    return_with(rig, 2, 2);
+    send_settle(rig, 2);
+    wait_for_frames(rig, 2);
+    hello = hello_of(rig, 3); /* it was elsewhere, with three frames */
+    hello.custody.custodian = (struct mr_id){7, 7};
+    hello.custody.epoch = 5;
+    hello.custody.acked = hello.custody.sent = 5;
+    hello.oldest = 6;
+    connect_as(rig, &hello);
+    while (mr_load_relaxed(&rig->counting.ends) < 1)
+        (void)usleep(1000);
+    commit_end(rig, 1, hello.sender, 2);
+    assert_int_equal(answer(rig), MR_FRAME_WELCOME);
+    send_chunks(rig, 6);
+    hello = hello_of(rig, 4);
+    hello.custody.epoch = 6;
+    hello.custody.was_shown = false;
+    hello.custody.acked = hello.custody.sent = 6;
+    hello.oldest = 7;
+    connect_as(rig, &hello);
+    assert_int_equal(answer(rig), MR_FRAME_WELCOME);
+    send_settle(rig, 6);
+    wait_for_frames(rig, 3);
     stop(rig);
     free(rig);
 }
@@ -660,6 +710,7 @@ int main(void)
         cmocka_unit_test(one_that_was_refused_for_room_goes_on_with_its_source),
         cmocka_unit_test(who_has_settled_much_does_not_hold_up_others),
         cmocka_unit_test(what_is_held_again_is_found),
+        cmocka_unit_test(what_is_held_in_another_epoch_is_found),
         cmocka_unit_test(who_stops_claims_what_is_left_behind),
         cmocka_unit_test(what_stays_in_doubt_at_the_end_is_told),
         cmocka_unit_test(who_waits_is_asked_about_after_an_answer_about_another),
