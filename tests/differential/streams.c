@@ -396,6 +396,8 @@ void streams_make(struct mr_test_random *random, const struct mood *mood,
         walker.stream = stream;
         walker.depth = 0;
         walker.odd = 0;
+        /* A loss opens calls that have no place where they began: none of them is taken for a phrase. */
+        memset(walker.odd_before, 0xff, sizeof(walker.odd_before));
         walker.phrase_count = 0;
         walker.ticks = 1000 + below(random, 2000000000);
         *stream = (struct stream){.first_ticks = walker.ticks};
