@@ -7,6 +7,7 @@
 #define WHY_START 0u
 #define WHY_OPTION 1u
 #define WHY_LEARNED 2u
+#define CAPACITY_FIRST 16u /* calls of each stream: there may be 10,000 that wait */
 
 static uint32_t site_of(uint64_t call)
 {
@@ -161,7 +162,7 @@ enum mr_status mr_reconstruct_unwind(struct mr_reconstruct *rebuild,
 
 static bool grow(struct mr_reconstruct_stream *stream)
 {
-    uint32_t capacity = stream->capacity ? 2 * stream->capacity : 64;
+    uint32_t capacity = stream->capacity ? 2 * stream->capacity : CAPACITY_FIRST;
     uint64_t *grown = realloc(stream->calls, capacity * sizeof(*grown));
 
     if (!grown)

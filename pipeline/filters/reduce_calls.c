@@ -2,7 +2,7 @@
 #include "base/assert.h"
 #include "pipeline/filters/reduce_private.h"
 
-#define CAPACITY_FIRST 64u
+#define CAPACITY_FIRST 16u /* of each stream: there may be 10,000 that wait */
 #define SEARCH_MAX 64u
 
 enum mr_status mr_reduce_prepare(struct mr_reduce *reduce, uint32_t path, uint32_t bin)
