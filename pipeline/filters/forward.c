@@ -60,6 +60,8 @@ struct forward {
     uint64_t progress_acked;
     uint64_t alive_ns;      /* when the receiver was last heard of; 0: never */
     uint64_t failures_told; /* of the sender's, in the log */
+    uint64_t
+        repeated_from; /* merge's last repetition is in frames from here on; 0: there was none */
     bool was_open, saw_stop;
     struct mr_batch *pending, **pending_end; /* they wait for their mark; with a spool */
     uint64_t kept_acked,
@@ -87,10 +89,15 @@ static size_t write_hello(void *context, const struct mr_custody_hello *custody,
 static size_t on_lacking(void *context, uint64_t *cursor, uint8_t *out, size_t capacity)
 {
     struct forward *forward = context;
+    const struct mr_sender *sender = &forward->sender;
 
     MR_UNUSED(cursor);
     MR_UNUSED(out);
     MR_UNUSED(capacity);
+    /* Where none of the frames since the last time was acknowledged, all that merge sent then reaches this receiver, too. */
+    if (forward->repeated_from && sender->oldest_sequence <= forward->repeated_from)
+        return 0;
+    forward->repeated_from = sender->next_sequence;
     mr_add_acq_rel(&forward->config->link->reannounce, 1); /* [R] */
     mr_log_info("forward: %s is new to us: the dictionary goes out again",
                 forward->config->target);

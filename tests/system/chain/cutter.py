@@ -14,6 +14,7 @@ HEADER = struct.Struct("<IBBHIIQ")
 DATA, ACK = range(16, 19), 3
 LISTEN_BACKLOG = 64
 QUIET_S = 0.1
+FRUITLESS_MAX = 8  # doublings: a frame that is larger than what connections pass would never arrive
 
 
 class Watch:
@@ -43,6 +44,7 @@ class Cutter:
         self.cut_after = cut_after
         self.is_calm = False  # from now on nothing is cut
         self.cuts = self.cuts_in_doubt = 0
+        self.fruitless = 0  # cuts in a row before which no whole frame passed
         self.lock = threading.Lock()
         self.listener = socket.create_server(("127.0.0.1", 0), backlog=LISTEN_BACKLOG)
         self.endpoint = "tcp://127.0.0.1:%d" % self.listener.getsockname()[1]
@@ -57,7 +59,7 @@ class Cutter:
         """Where a connection goes, after how many bytes it is cut, after how many it becomes deaf, and whether the rest arrives."""
         with self.lock:
             target = self.random.choice(self.targets)
-            cut = int(self.random.expovariate(1 / self.cut_after))
+            cut = int(self.random.expovariate(1 / (self.cut_after << min(self.fruitless // 4, FRUITLESS_MAX))))
             deaf = self.random.randrange(cut + 1) if self.random.random() < 0.7 else cut
             return target, cut, deaf, self.random.random() < 0.5
 
@@ -99,6 +101,7 @@ class Cutter:
                     with self.lock:
                         self.cuts += 1
                         self.cuts_in_doubt += up.sent > down.acked
+                        self.fruitless = 0 if up.sent else self.fruitless + 1
                     sender.close()
                     for data in pending:  # late, but it arrives
                         receiver.sendall(data)

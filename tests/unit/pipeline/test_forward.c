@@ -222,6 +222,37 @@ static void a_receiver_that_misses_frames_makes_the_dictionary_be_sent_again(voi
     stop(f);
 }
 
+/* A connection that breaks before anything passes must not make more of what does not pass. */
+static void the_dictionary_is_not_sent_again_before_the_last_time_was_acknowledged(
+    void **state)
+{
+    struct fixture *f = *state;
+
+    push(f, MR_BATCH_DELTA, "one", 3);
+    assert_int_equal(receive(f, 1), 1);
+    expect_frame(f, MR_FRAME_DELTA, 1, "one");
+    acknowledge(f, 1);
+    hang_up(f);
+    for (int i = 0; i < 3; i++) {
+        assert_int_equal(receive(f, 1), 2); /* it lacks frame 1, and hears no other */
+        while (mr_load_relaxed(&f->link.reannounce) == 0)
+            continue; /* until it is asked; CTest ends it where it never is */
+        hang_up(f);
+    }
+    push(f, MR_BATCH_DICT, "names", 5); /* as merge has them now */
+    assert_int_equal(receive(f, 1), 2);
+    expect_frame(f, MR_FRAME_DICT, 2, "names");
+    assert_int_equal(mr_load_relaxed(&f->link.reannounce), 1);
+    acknowledge(f, 2);
+    hang_up(f);
+    push(f, MR_BATCH_DELTA, "three", 5);
+    assert_int_equal(receive(f, 1), 3); /* again another one */
+    expect_frame(f, MR_FRAME_DELTA, 3, "three");
+    assert_int_equal(mr_load_relaxed(&f->link.reannounce), 2);
+    acknowledge(f, 3);
+    stop(f);
+}
+
 static void without_a_receiver_the_end_gives_up_and_counts(void **state)
 {
     struct fixture *f = *state;
@@ -348,6 +379,8 @@ int main(void)
         MR_FORWARD_TEST(batches_go_up_in_order_and_are_kept_until_acknowledged),
         MR_FORWARD_TEST(what_was_not_acknowledged_is_sent_again),
         MR_FORWARD_TEST(a_receiver_that_misses_frames_makes_the_dictionary_be_sent_again),
+        MR_FORWARD_TEST(
+            the_dictionary_is_not_sent_again_before_the_last_time_was_acknowledged),
         MR_FORWARD_TEST(without_a_receiver_the_end_gives_up_and_counts),
         MR_FORWARD_TEST(a_receiver_that_lives_is_waited_for_longer),
         MR_FORWARD_TEST(a_receiver_that_lives_and_takes_nothing_is_given_up_in_the_end),
