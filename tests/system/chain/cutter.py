@@ -14,7 +14,7 @@ HEADER = struct.Struct("<IBBHIIQ")
 DATA, ACK = range(16, 19), 3
 LISTEN_BACKLOG = 64
 QUIET_S = 0.1
-FRUITLESS_MAX = 8  # doublings: a frame that is larger than what connections pass would never arrive
+DOUBLINGS_MAX = 10  # a frame that is larger than what connections pass would never arrive
 
 
 class Watch:
@@ -43,8 +43,8 @@ class Cutter:
         self.random = random.Random(seed)
         self.cut_after = cut_after
         self.is_calm = False  # from now on nothing is cut
-        self.cuts = self.cuts_in_doubt = 0
-        self.fruitless = 0  # cuts in a row before which no whole frame passed
+        self.cuts = self.cuts_in_doubt = 0  # of connections that had passed a whole frame
+        self.doublings = 0  # of cut_after: one more for a connection that had not, one fewer for one that had
         self.lock = threading.Lock()
         self.listener = socket.create_server(("127.0.0.1", 0), backlog=LISTEN_BACKLOG)
         self.endpoint = "tcp://127.0.0.1:%d" % self.listener.getsockname()[1]
@@ -59,7 +59,7 @@ class Cutter:
         """Where a connection goes, after how many bytes it is cut, after how many it becomes deaf, and whether the rest arrives."""
         with self.lock:
             target = self.random.choice(self.targets)
-            cut = int(self.random.expovariate(1 / (self.cut_after << min(self.fruitless // 4, FRUITLESS_MAX))))
+            cut = int(self.random.expovariate(1 / (self.cut_after << self.doublings)))
             deaf = self.random.randrange(cut + 1) if self.random.random() < 0.7 else cut
             return target, cut, deaf, self.random.random() < 0.5
 
@@ -99,9 +99,9 @@ class Cutter:
                             sender.sendall(data)
                 if total >= cut and not self.is_calm:
                     with self.lock:
-                        self.cuts += 1
+                        self.cuts += up.sent > 0
                         self.cuts_in_doubt += up.sent > down.acked
-                        self.fruitless = 0 if up.sent else self.fruitless + 1
+                        self.doublings = max(self.doublings - 1, 0) if up.sent else min(self.doublings + 1, DOUBLINGS_MAX)
                     sender.close()
                     for data in pending:  # late, but it arrives
                         receiver.sendall(data)
