@@ -17,7 +17,6 @@
 
 #include <arpa/inet.h>
 #include <errno.h>
-#include <poll.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -56,7 +55,6 @@ struct receiver {
     struct taken taken, *taken_config;
     struct mr_graph *graph;
     struct mr_asks asks;
-    struct mr_id id;
     struct mr_worker_counters counters;
     struct mr_lane lane;
 };
@@ -198,7 +196,6 @@ static void start_receiver(struct chain *chain, uint32_t index)
 
     receiver->taken.chain = chain;
     receiver->taken_config = &receiver->taken;
-    receiver->id = config.self;
     mr_asks_init(&receiver->asks, wake, receiver);
     assert_int_equal(mr_graph_new(&node, 1, "lane", &receiver->graph, &error), MR_OK);
     assert_int_equal(mr_graph_start(receiver->graph), MR_OK);
