@@ -24,6 +24,12 @@
  */
 #define MR_KEEP_BRANCH(value) __asm__ volatile("" : "+r"(value))
 
+/*
+ * In a loop over bytes, on its index: it stays a loop, where compilers would make a call of memcpy() or strlen() of it, which
+ * use vector registers.
+ */
+#define MR_KEEP_LOOP(index) __asm__ volatile("" : "+r"(index))
+
 /* Asks for the cache line of `address`, which will be written to; any address. */
 #define MR_PREFETCH_WRITE(address) __builtin_prefetch((address), 1)
 

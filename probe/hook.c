@@ -60,7 +60,7 @@ MR_NOINLINE static void read_hybrid(uint64_t bits, uint64_t number)
 }
 
 /* mr_ring_event_hybrid() of a thread that may have no ring. */
-MR_NOINLINE static void record_hybrid(uint64_t bits)
+static MR_ALWAYS_INLINE void record_hybrid(uint64_t bits)
 {
     struct mr_thread *thread = &mr_thread_self;
     uint64_t number = mr_load_relaxed(&mr_tick.number);
@@ -81,7 +81,7 @@ MR_NOINLINE static void record_monotonic(uint64_t bits)
         mr_ring_event_at(thread, bits, mr_clock_monotonic_ns());
 }
 
-static void record_chosen(uint32_t clock, uint64_t bits);
+static void record_other(uint32_t clock, uint64_t bits);
 
 /* `clock` is mr_hook_state's: 0 where recording ended meanwhile. */
 static MR_ALWAYS_INLINE void record(uint32_t clock, uint64_t bits)
@@ -92,10 +92,7 @@ static MR_ALWAYS_INLINE void record(uint32_t clock, uint64_t bits)
     if (clock == MR_CLOCK_MODE_HYBRID) {
         record_hybrid(bits);
     } else if (MR_UNLIKELY(clock != MR_CLOCK_MODE_COUNTER)) {
-        if (clock == MR_CLOCK_MODE_MONOTONIC)
-            record_monotonic(bits);
-        else if (clock & MR_HOOK_FILTERED)
-            record_chosen(clock, bits);
+        record_other(clock, bits);
     } else if (MR_UNLIKELY(!thread->words)) {
         event_without_ring(bits);
     } else {
@@ -115,21 +112,17 @@ static bool is_chosen(uint64_t bits)
     return is_exception != mr_load_relaxed(&mr_hook_state.is_default_on);
 }
 
-MR_NOINLINE static void record_chosen(uint32_t clock, uint64_t bits)
+/* Counted: with counters or a depth limit. */
+MR_NOINLINE static void record_other(uint32_t clock, uint64_t bits)
 {
-    if (is_chosen(bits))
-        record(clock & ~MR_HOOK_FILTERED, bits);
-    else
+    if (clock & MR_HOOK_FILTERED && !is_chosen(bits))
         mr_pruned_enter(&mr_thread_self, bits);
-}
-
-/* With counters or a depth limit. */
-MR_COLD MR_NOINLINE static void record_looked_at(uint32_t clock, uint64_t bits)
-{
-    if (!(clock & MR_HOOK_FILTERED) || is_chosen(bits))
+    else if (clock & MR_HOOK_COUNTED)
         mr_counters_event(&mr_thread_self, bits);
-    else
-        mr_pruned_enter(&mr_thread_self, bits);
+    else if (clock & MR_HOOK_FILTERED)
+        record(clock & ~MR_HOOK_FILTERED, bits);
+    else if (clock == MR_CLOCK_MODE_MONOTONIC)
+        record_monotonic(bits);
 }
 
 static MR_ALWAYS_INLINE void record_function(uint64_t address, uint64_t dir)
@@ -151,10 +144,7 @@ static MR_ALWAYS_INLINE void record_function(uint64_t address, uint64_t dir)
             return;
         }
     }
-    if (MR_UNLIKELY(mr_hook_state.counted & MR_COUNTED_FUNCTIONS))
-        record_looked_at(clock, dir | site << MR_WORD_SITE_SHIFT);
-    else
-        record(clock, dir | site << MR_WORD_SITE_SHIFT);
+    record(clock, dir | site << MR_WORD_SITE_SHIFT);
 }
 
 MR_EXPORT void __cyg_profile_func_enter(void *function, void *call_site)

@@ -20,7 +20,7 @@ struct mr_hook_state {
     MR_ALIGNED(MR_CACHE_LINE) _Atomic uint32_t clock;
     /*
      * The same for the hooks of -finstrument-functions: 0 while none records, and with
-     * MR_HOOK_FILTERED while some do.
+     * MR_HOOK_FILTERED while some do, MR_HOOK_COUNTED where they take the long way.
      */
     _Atomic uint32_t hook_clock;
     uint32_t counted;          /* enum mr_counted: who takes the long way */
@@ -32,6 +32,8 @@ struct mr_hook_state {
 
 /* probe/hook_filter.h */
 #define MR_HOOK_FILTERED UINT32_C(0x100)
+/* MR_COUNTED_FUNCTIONS is in `counted`: one word tells a hook all that it has to know. */
+#define MR_HOOK_COUNTED UINT32_C(0x200)
 
 MR_HIDDEN extern struct mr_hook_state mr_hook_state;
 

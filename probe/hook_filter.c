@@ -17,6 +17,7 @@
  */
 #include "probe/hook_filter.h"
 
+#include "probe/counters.h"
 #include "probe/hook.h"
 #include "probe/hook_sites.h"
 #include "probe/pruned.h"
@@ -48,6 +49,8 @@ static uint32_t wanted(void)
 
     if (clock == 0 || mr_load_seq_cst(&mode) == MODE_NONE)
         return 0;
+    if (mr_hook_state.counted & MR_COUNTED_FUNCTIONS)
+        clock |= MR_HOOK_COUNTED;
     return mr_load_seq_cst(&mode) == MODE_SOME ? clock | MR_HOOK_FILTERED : clock;
 }
 

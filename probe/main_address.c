@@ -128,7 +128,7 @@ static uint64_t main_in_file(const struct file *file)
 
 static uint64_t main_from_symbols(const struct mr_module *module)
 {
-    int fd = open("/proc/self/exe", O_RDONLY | O_CLOEXEC);
+    int fd = open(MR_MODULE_EXE, O_RDONLY | O_CLOEXEC);
     struct stat stat;
     void *data;
     uint64_t value = 0;

@@ -37,7 +37,7 @@ static void set_path(struct mr_module *module, const char *name)
     ssize_t size;
 
     if (module->is_executable) {
-        size = readlink("/proc/self/exe", module->path, sizeof(module->path) - 1);
+        size = readlink(MR_MODULE_EXE, module->path, sizeof(module->path) - 1);
         module->path[size > 0 ? size : 0] = '\0';
         return;
     }

@@ -28,6 +28,9 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+/* /proc/self tells nothing once main() has left by pthread_exit(), while other threads go on. */
+#define MR_MODULE_EXE "/proc/thread-self/exe"
+
 #define MR_MODULES_MAX 1024
 #define MR_MODULE_PATH_SIZE 1024
 #define MR_MODULE_BUILD_ID_SIZE 32

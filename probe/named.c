@@ -12,10 +12,10 @@
 #include "probe/named.h"
 
 #include "base/atomics.h"
+#include "base/compiler.h"
 #include "net/wire.h"
 #include "probe/recorder.h"
 
-#include <string.h>
 #include <sys/mman.h>
 
 #define MAP_BYTES (MR_NAMED_MAX * sizeof(struct mr_named_entry))
@@ -42,18 +42,24 @@ void mr_named_fini(struct mr_named *named)
     named->entries = NULL;
 }
 
+/* Byte by byte: libc's functions use vector registers. */
 static void copy_front(char *out, size_t capacity, const char *text)
 {
-    size_t size = strnlen(text, capacity - 1);
+    size_t size = 0;
 
-    memcpy(out, text, size);
+    for (; size < capacity - 1 && text[size]; size++) {
+        out[size] = text[size];
+        MR_KEEP_LOOP(size);
+    }
     out[size] = '\0';
 }
 
 static void copy_back(char *out, size_t capacity, const char *text)
 {
-    size_t size = strlen(text);
+    size_t size = 0;
 
+    for (; text[size]; size++)
+        MR_KEEP_LOOP(size);
     copy_front(out, capacity, size < capacity ? text : text + size - (capacity - 1));
 }
 

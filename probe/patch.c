@@ -62,7 +62,7 @@ static bool is_writable(struct mr_patch *patch, uint64_t address, size_t size)
         return true;
     if (open_window(patch, address, size))
         return true;
-    patch->memory_fd = open("/proc/self/mem", O_RDWR | O_CLOEXEC);
+    patch->memory_fd = open("/proc/thread-self/mem", O_RDWR | O_CLOEXEC);
     return false;
 }
 

@@ -14,7 +14,7 @@
  *
  * Pages stay executable all the time. They are made writable in windows while they are
  * written to; where the system refuses that (SELinux, MemoryDenyWriteExecute), bytes go
- * through /proc/self/mem. One thread at a time; not async-signal-safe.
+ * through /proc/thread-self/mem. One thread at a time; not async-signal-safe.
  */
 #ifndef MR_PROBE_PATCH_H
 #define MR_PROBE_PATCH_H
@@ -29,7 +29,7 @@
 struct mr_patch {
     const struct mr_module *module;
     uint64_t window_start, window_end; /* writable now; equal: nothing is */
-    int memory_fd;                     /* /proc/self/mem, or -1 */
+    int memory_fd;                     /* /proc/thread-self/mem, or -1 */
     bool is_refused;                   /* neither way works */
 };
 

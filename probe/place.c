@@ -55,15 +55,15 @@ void mr_place_yield_to_all(void)
 }
 
 /* libc's wrapper reads less of the mask than the kernel may have. */
-static bool read_mask(struct mr_cpu_mask *mask)
+static bool read_mask(int32_t tid, struct mr_cpu_mask *mask)
 {
     memset(mask, 0, sizeof(*mask));
-    return syscall(SYS_sched_getaffinity, 0, sizeof(*mask), mask) > 0;
+    return syscall(SYS_sched_getaffinity, tid, sizeof(*mask), mask) > 0;
 }
 
-static bool write_mask(const struct mr_cpu_mask *mask)
+static bool write_mask(int32_t tid, const struct mr_cpu_mask *mask)
 {
-    return syscall(SYS_sched_setaffinity, 0, sizeof(*mask), mask) == 0;
+    return syscall(SYS_sched_setaffinity, tid, sizeof(*mask), mask) == 0;
 }
 
 static bool is_same(const struct mr_cpu_mask *a, const struct mr_cpu_mask *b)
@@ -73,7 +73,16 @@ static bool is_same(const struct mr_cpu_mask *a, const struct mr_cpu_mask *b)
 
 void mr_place_begin(struct mr_place *place)
 {
+    place->tid = 0;
     place->cpu = sched_getcpu();
+    memset(&place->busy, 0, sizeof(place->busy));
+}
+
+void mr_place_begin_of(struct mr_place *place, int32_t tid)
+{
+    if (place->tid != tid)
+        *place = (struct mr_place){.tid = tid};
+    place->cpu = -1;
     memset(&place->busy, 0, sizeof(place->busy));
 }
 
@@ -83,10 +92,21 @@ void mr_place_meet(struct mr_place *place, int cpu)
         place->busy.bits[cpu / 64] |= UINT64_C(1) << cpu % 64;
 }
 
+static bool may_be_beside(const struct mr_place *place)
+{
+    bool is_apart = place->is_moved;
+
+    for (size_t i = 0; i < MR_PLACE_WORDS && is_apart; i++)
+        is_apart = (place->chosen.bits[i] & place->busy.bits[i]) == 0;
+    return !is_apart;
+}
+
 static bool is_beside(const struct mr_place *place)
 {
     int cpu = place->cpu;
 
+    if (place->tid != 0)
+        return may_be_beside(place);
     return cpu >= 0 && cpu < MR_PLACE_CPUS &&
            (place->busy.bits[cpu / 64] >> cpu % 64 & 1) != 0;
 }
@@ -96,25 +116,11 @@ static bool read_given(struct mr_place *place)
 {
     struct mr_cpu_mask now;
 
-    if (!read_mask(&now))
+    if (!read_mask(place->tid, &now))
         return false;
     if (!place->is_moved || !is_same(&now, &place->chosen))
         place->given = now;
     return true;
-}
-
-static void move(struct mr_place *place, uint64_t now_ns)
-{
-    bool is_any = false;
-
-    if (!is_allowed() || !read_given(place))
-        return;
-    for (size_t i = 0; i < MR_PLACE_WORDS; i++) {
-        place->chosen.bits[i] = place->given.bits[i] & ~place->busy.bits[i];
-        is_any |= place->chosen.bits[i] != 0;
-    }
-    place->is_moved = is_any && write_mask(&place->chosen);
-    place->return_ns = now_ns + RETURN_NS;
 }
 
 static void move_back(struct mr_place *place)
@@ -122,8 +128,29 @@ static void move_back(struct mr_place *place)
     struct mr_cpu_mask now;
 
     place->is_moved = false;
-    if (is_allowed() && read_mask(&now) && is_same(&now, &place->chosen))
-        (void)write_mask(&place->given);
+    if (is_allowed() && read_mask(place->tid, &now) && is_same(&now, &place->chosen))
+        (void)write_mask(place->tid, &place->given);
+}
+
+static void move(struct mr_place *place, uint64_t now_ns)
+{
+    struct mr_cpu_mask chosen;
+    bool is_any = false;
+
+    if (!is_allowed() || !read_given(place))
+        return;
+    for (size_t i = 0; i < MR_PLACE_WORDS; i++) {
+        chosen.bits[i] = place->given.bits[i] & ~place->busy.bits[i];
+        is_any |= chosen.bits[i] != 0;
+    }
+    /* Where none is better, what was chosen before is not kept for good. */
+    if (!is_any && place->is_moved)
+        move_back(place);
+    if (is_any) {
+        place->chosen = chosen;
+        place->is_moved = write_mask(place->tid, &chosen);
+    }
+    place->return_ns = now_ns + RETURN_NS;
 }
 
 void mr_place_settle(struct mr_place *place, uint64_t now_ns)

@@ -13,14 +13,15 @@
  *     mr_place_meet(&place, cpu);                      // where each thread with events runs
  *     mr_place_settle(&place, now_ns);
  *
- * settle leaves a processor that was met there and is ours, and after a second lets the
- * scheduler choose again. It changes nothing but the calling thread, keeps within the
- * processors that it was given, and gives way to whoever else binds it.
+ * settle leaves a processor that was met there and is ours, and after a second, or when
+ * threads are met on all of them, lets the scheduler choose again. It changes nothing but the calling thread, or that of
+ * mr_place_begin_of(), keeps within the processors that it was given, and gives way to
+ * whoever else binds it.
  *
  * System calls: one prctl() and two or three of sched_*() when the thread moves, at most
  * every 10 ms. Where the process has a system call filter (containers, units of systemd)
  * none of these but prctl(PR_GET_SECCOMP) is made: a filter may end the process for it.
- * One thread per place.
+ * One thread per place, and one that calls.
  */
 #ifndef MR_PROBE_PLACE_H
 #define MR_PROBE_PLACE_H
@@ -39,7 +40,8 @@ struct mr_cpu_mask {
 
 /* Zero: nothing done yet. */
 struct mr_place {
-    int cpu;                 /* ours, since begin */
+    int32_t tid;             /* whom it is about; 0: the caller */
+    int cpu;                 /* ours, since begin; -1: unknown, or another's */
     struct mr_cpu_mask busy; /* met since begin */
     bool is_moved;           /* `given` was replaced by `chosen` */
     struct mr_cpu_mask given, chosen;
@@ -55,6 +57,11 @@ MR_HIDDEN void mr_place_shorten_slices(void);
 MR_HIDDEN void mr_place_yield_to_all(void);
 
 MR_HIDDEN void mr_place_begin(struct mr_place *place);
+/*
+ * The same for another thread of the process, `tid`. Where it runs is not asked: it is kept
+ * off all that is met, for who starves beside a busy thread cannot leave by itself.
+ */
+MR_HIDDEN void mr_place_begin_of(struct mr_place *place, int32_t tid);
 /* cpu: -1, unknown. */
 MR_HIDDEN void mr_place_meet(struct mr_place *place, int cpu);
 MR_HIDDEN void mr_place_settle(struct mr_place *place, uint64_t now_ns);

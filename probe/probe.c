@@ -107,7 +107,7 @@ static enum mr_status configure(struct mr_probe *probe, struct mr_error *error)
     struct mr_config *config = &probe->config;
     char exe[MR_MODULE_PATH_SIZE] = "";
     enum mr_status status;
-    ssize_t size = readlink("/proc/self/exe", exe, sizeof(exe) - 1);
+    ssize_t size = readlink(MR_MODULE_EXE, exe, sizeof(exe) - 1);
 
     (void)size;
     status = mr_config_parse(environ, exe, config, error);

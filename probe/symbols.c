@@ -129,7 +129,7 @@ static enum mr_status read_table(struct mr_symbols *symbols,
 enum mr_status mr_symbols_open(struct mr_symbols *symbols, const struct mr_module *module)
 {
     /* The link holds on where the executable's file was moved or replaced. */
-    const char *path = module->is_executable ? "/proc/self/exe" : module->path;
+    const char *path = module->is_executable ? MR_MODULE_EXE : module->path;
     enum mr_status status = MR_EFORMAT;
     ElfW(Shdr) table, strings;
 

@@ -35,7 +35,7 @@
 #define MR_TICK_NS 1000
 /* Events per read at most; the prefix of a power of two, see mr_tick_read(). */
 #define MR_TICK_EVENTS 32
-#define MR_TICK_JITTER_MASK 7
+#define MR_TICK_JITTER_MASK 1
 #define MR_TICK_NONE 1 /* 0 is the number of a thread that does not share a read */
 
 struct mr_tick {
@@ -88,7 +88,7 @@ static MR_ALWAYS_INLINE MR_NO_INSTRUMENT uint64_t mr_tick_share(
 /*
  * Notes that the event at `cursor` read the counter, `now`, while `number` was published;
  * how many events, this one included, share it. That varies, by the counter's low bits,
- * between 25 and 32: else a loop whose events are a multiple of the number would have its
+ * between 31 and 32: else a loop whose events are a multiple of the number would have its
  * time told at the same place in each round. 1: nothing is shared.
  */
 static MR_ALWAYS_INLINE MR_NO_INSTRUMENT uint64_t mr_tick_read(struct mr_tick_view *view,
@@ -124,8 +124,8 @@ struct mr_ticker {
     /* By whoever publishes. */
     _Atomic uint64_t gap_ticks_max;
     _Atomic uint64_t ticks; /* numbers published */
-    /* Processors of the threads that had many events lately. By the writer, for it. */
-    _Atomic uint64_t busy[MR_PLACE_WORDS];
+    _Atomic int32_t tid;    /* of the ticker; 0: none runs */
+    struct mr_place place;  /* of the ticker; the writer's */
     /* Time (ticks) spent between two numbers, by the length of that gap: 4 per octave. */
     _Atomic uint64_t spent_ticks[MR_TICK_BUCKETS];
 };
@@ -138,8 +138,12 @@ MR_HIDDEN enum mr_status mr_tick_start(struct mr_probe *probe);
 MR_HIDDEN void mr_tick_after_fork(struct mr_probe *probe);
 /* The writer: events come. */
 MR_HIDDEN void mr_tick_want(struct mr_ticker *ticker);
-/* The writer: events come from threads on these processors, so it should run on others. */
-MR_HIDDEN void mr_tick_avoid(struct mr_ticker *ticker, const struct mr_cpu_mask *busy);
+/*
+ * The writer: events come from threads on these processors, so the ticker is to run on
+ * others. It cannot see to it alone: at idle priority, beside a busy thread, it does not run.
+ */
+MR_HIDDEN void mr_tick_keep_off(struct mr_ticker *ticker, const struct mr_cpu_mask *busy,
+                                uint64_t now_ns);
 
 /*
  * Publishes `now`. Between two numbers lies a gap that is noted, unless nobody ticked before.

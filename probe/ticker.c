@@ -10,7 +10,8 @@
  *                                           SLEEP_NS of precise times
  * cpu_ns, given ticker          writer      relaxed: a sum; a hint
  * gaps          ticker, writer  writer      relaxed additions: sums
- * busy          writer          ticker      relaxed: a hint
+ * tid           ticker          writer      relaxed: 0 before its thread ends
+ * place         writer          writer
  * Progress: nobody waits for the ticker. Checked by: tests/race/test_tick.c
  */
 #include "probe/tick.h"
@@ -19,12 +20,15 @@
 #include "probe/registry.h"
 
 #include <time.h>
+#include <unistd.h>
 
 /* Numbers between two looks at the rest of the world: a millisecond. */
 #define BURST 1000
 /* Without an event for so many bursts, the ticker sleeps. */
 #define BURSTS_IDLE_MAX 20
 #define SLEEP_NS MR_SECOND_NS
+/* Long enough for the length of a tick; times are made with the rate of probe/clock.h. */
+#define PERIOD_NS MR_MILLISECOND_NS
 
 /* `last` is the time of our last number; that of the new last one. */
 static uint64_t burst(struct mr_ticker *ticker, uint64_t period, uint64_t last)
@@ -70,23 +74,19 @@ void mr_tick_want(struct mr_ticker *ticker)
         mr_futex_wake(&ticker->wanted);
 }
 
-void mr_tick_avoid(struct mr_ticker *ticker, const struct mr_cpu_mask *busy)
+void mr_tick_keep_off(struct mr_ticker *ticker, const struct mr_cpu_mask *busy,
+                      uint64_t now_ns)
 {
-    for (size_t i = 0; i < MR_PLACE_WORDS; i++)
-        if (mr_load_relaxed(&ticker->busy[i]) != busy->bits[i])
-            mr_store_relaxed(&ticker->busy[i], busy->bits[i]);
+    int32_t tid = mr_load_relaxed(&ticker->tid);
+
+    if (tid == 0)
+        return;
+    mr_place_begin_of(&ticker->place, tid);
+    ticker->place.busy = *busy;
+    mr_place_settle(&ticker->place, now_ns);
 }
 
-/* Beside a thread with events, the number would change while that thread does not run. */
-static void keep_off(const struct mr_ticker *ticker, struct mr_place *place)
-{
-    mr_place_begin(place);
-    for (size_t i = 0; i < MR_PLACE_WORDS; i++)
-        place->busy.bits[i] = mr_load_relaxed(&ticker->busy[i]);
-    mr_place_settle(place, mr_clock_monotonic_ns());
-}
-
-/* Ticks in MR_TICK_NS. Takes MR_CALIBRATE_NS from the start on; 0 when stopped before. */
+/* Ticks in MR_TICK_NS. Takes PERIOD_NS from the start on; 0 when stopped before. */
 static uint64_t measure_period(struct mr_probe *probe)
 {
     const struct mr_clock_sample *first = &probe->source.first_sample;
@@ -95,11 +95,11 @@ static uint64_t measure_period(struct mr_probe *probe)
 
     for (;;) {
         mr_clock_sample(probe->clock.mode, &sample);
-        if (sample.raw_ns - first->raw_ns >= MR_CALIBRATE_NS)
+        if (sample.raw_ns - first->raw_ns >= PERIOD_NS)
             break;
         if (mr_load_acquire(&probe->stop_wanted)) /* [C] of helper.c */
             return 0;
-        mr_futex_wait(&probe->stop_wanted, 0, MR_CALIBRATE_NS);
+        mr_futex_wait(&probe->stop_wanted, 0, PERIOD_NS);
     }
     mr_clock_calibrate(probe->clock.mode, first, &sample, &info);
     return ((uint64_t)MR_TICK_NS << info.shift) / info.mult;
@@ -110,7 +110,6 @@ static void tick(struct mr_probe *probe, uint64_t period)
     struct mr_ticker *ticker = &probe->ticker;
     uint64_t last = mr_clock_ticks();
     uint32_t bursts_idle = 0;
-    struct mr_place place = {.cpu = -1};
 
     while (!mr_load_acquire(&probe->stop_wanted)) {
         if (mr_load_relaxed(&ticker->wanted)) {
@@ -124,7 +123,6 @@ static void tick(struct mr_probe *probe, uint64_t period)
             last = mr_clock_ticks(); /* meanwhile every event read the counter itself */
         }
         note_cpu(ticker);
-        keep_off(ticker, &place);
     }
 }
 
@@ -138,7 +136,9 @@ static void *ticker_main(void *argument)
     period = measure_period(probe);
     if (period > 0) {
         mr_store_relaxed(&mr_tick.stale_ticks, 2 * period);
+        mr_store_relaxed(&probe->ticker.tid, (int32_t)gettid());
         tick(probe, period);
+        mr_store_relaxed(&probe->ticker.tid, 0);
     }
     mr_store_relaxed(&mr_tick.number, MR_TICK_NONE);
     return NULL;
@@ -155,6 +155,7 @@ void mr_tick_after_fork(struct mr_probe *probe)
     mr_store_relaxed(&mr_tick.number, MR_TICK_NONE);
     mr_store_relaxed(&probe->ticker.wanted, 0);
     mr_store_relaxed(&probe->ticker.sleeping, 0);
+    mr_store_relaxed(&probe->ticker.tid, 0);
     mr_store_relaxed(&probe->ticker.cpu_ns, 0);
     mr_store_relaxed(&probe->ticker.given, 0);
     mr_store_relaxed(&probe->ticker.gap_ticks_max, 0);

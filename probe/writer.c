@@ -327,7 +327,7 @@ static void run_once(struct mr_writer *writer)
         writer->idle_ns = IDLE_MIN_NS;
         if (writer->moved_bytes >= PACE_BYTES) {
             mr_place_settle(&writer->place, now_ns);
-            mr_tick_avoid(&writer->probe->ticker, &writer->place.busy);
+            mr_tick_keep_off(&writer->probe->ticker, &writer->place.busy, now_ns);
         }
         if (!is_flush_young(writer))
             pace(writer);

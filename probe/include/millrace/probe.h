@@ -72,9 +72,19 @@ struct mr_span_site {
 /* Not 0 while calls are recorded. Only to be read. */
 extern unsigned char mr_probe_active;
 
+/* Called without the jump of a procedure linkage table, where the compiler can. */
+#if defined(__x86_64__) && defined(__has_attribute)
+#if __has_attribute(noplt)
+#define MR_PROBE_DIRECT_ __attribute__((noplt))
+#endif
+#endif
+#if !defined(MR_PROBE_DIRECT_)
+#define MR_PROBE_DIRECT_
+#endif
+
 /* The parts of the inline functions below that a recording program runs. */
-void mr_probe_enter(struct mr_span_site *site);
-void mr_probe_exit(struct mr_span_site *site);
+MR_PROBE_DIRECT_ void mr_probe_enter(struct mr_span_site *site);
+MR_PROBE_DIRECT_ void mr_probe_exit(struct mr_span_site *site);
 void mr_probe_status(int is_failed);
 
 #define MR_PROBE_INLINE_                                                                 \

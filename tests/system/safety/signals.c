@@ -105,10 +105,17 @@ PLAIN static void under_timers(long count)
     on(SIGPROF, SIG_IGN, 0);
 }
 
-/* What the kernel needs to deliver a signal, and SIGSTACK_MORE for the handler. */
+/*
+ * What the kernel needs to deliver a signal, and STACK_MORE for the handler. On processors with few registers it needs less
+ * than it takes for a stack.
+ */
 PLAIN static size_t stack_size(void)
 {
-    return (size_t)sysconf(_SC_MINSIGSTKSZ) + STACK_MORE;
+    const size_t least =
+        2048; /* MINSIGSTKSZ of the kernel's x86-64; libc's may be a call */
+    size_t size = (size_t)sysconf(_SC_MINSIGSTKSZ) + STACK_MORE;
+
+    return size > least ? size : least;
 }
 
 /* Not instrumented: its thread's first event comes in the handler. */
