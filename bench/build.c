@@ -197,18 +197,35 @@ enum mr_status mr_build_flags(const struct mr_build *build, const char *package,
     return status;
 }
 
-/* The first line that says what is wrong; a linker says "error" only at its end. */
-static void first_error(struct mr_buffer *errors, char *out, size_t size)
+/* What colours a terminal is left out: ESC [ numbers and a letter. */
+static void strip_colours(char *text)
 {
-    const char *text = mr_command_text(errors), *start = text;
-    const char *at = strstr(text, "undefined reference");
+    char *to = text;
 
-    if (!at)
-        at = strstr(text, "error");
+    while (*text) {
+        if (text[0] == '\033' && text[1] == '[') {
+            text += 2 + strspn(text + 2, "0123456789;");
+            text += *text != '\0';
+        } else {
+            *to++ = *text++;
+        }
+    }
+    *to = '\0';
+}
+
+/* The first line that says what is wrong; a linker says "error" only at its end. */
+static void first_error(struct mr_buffer *said, char *out, size_t size)
+{
+    static const char *const words[] = {"undefined reference", "[ERROR]", "error"};
+    const char *text = mr_command_text(said), *start = text, *at = NULL;
+
+    for (size_t i = 0; i < MR_ARRAY_COUNT(words) && !at; i++)
+        at = strstr(text, words[i]);
     for (const char *c = text; at && c < at; c++)
         if (*c == '\n')
             start = c + 1;
     (void)snprintf(out, size, "%.*s", (int)strcspn(start, "\n"), start);
+    strip_colours(out);
 }
 
 enum mr_status mr_build_run(const struct mr_build *build, const struct mr_words *words,
@@ -223,6 +240,8 @@ enum mr_status mr_build_run(const struct mr_build *build, const struct mr_words 
 
     if (status != MR_OK && status != MR_END) {
         first_error(&command.errors, line, sizeof(line));
+        if (!*line) /* Maven says it where its results go */
+            first_error(&command.output, line, sizeof(line));
         status = mr_error_set(error, status, "%s: %s", words->items[0], line);
     }
     mr_command_fini(&command);

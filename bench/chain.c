@@ -318,6 +318,7 @@ static enum mr_status write_all(struct chain_bench *bench, struct mr_error *erro
 static enum mr_status run_all(struct chain_bench *bench, struct mr_error *error)
 {
     struct mr_rounds rounds = {.loops = (uint32_t)bench->options.loops,
+                               .steal_percent = (uint32_t)bench->options.steal_max,
                                .case_count = CASES,
                                .measure = measure,
                                .context = bench,

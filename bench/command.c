@@ -23,8 +23,8 @@
 
 static bool is_dropped(const char *variable)
 {
-    static const char *const dropped[] = {"MILLRACE_", "LTTNG_", "XRAY_", "UFTRACE_",
-                                          "LD_PRELOAD="};
+    static const char *const dropped[] = {"MILLRACE_", "LTTNG_", "XRAY_",
+                                          "UFTRACE_",  "OTEL_",  "LD_PRELOAD="};
 
     for (size_t i = 0; i < MR_ARRAY_COUNT(dropped); i++)
         if (strncmp(variable, dropped[i], strlen(dropped[i])) == 0)
@@ -148,8 +148,7 @@ const char *mr_command_text(struct mr_buffer *output)
     return (const char *)output->data;
 }
 
-/* The last line that is not empty. */
-static void last_line(struct mr_buffer *output, char *out, size_t size)
+void mr_command_last_line(struct mr_buffer *output, char *out, size_t size)
 {
     const char *text = mr_command_text(output);
     const char *end = text + strlen(text), *start;
@@ -174,7 +173,7 @@ static enum mr_status judge(struct mr_command *command, enum mr_status status,
                             (double)command->timeout_ns / 1e9);
     if (command->exit_status == 0)
         return MR_OK;
-    last_line(&command->errors, line, sizeof(line));
+    mr_command_last_line(&command->errors, line, sizeof(line));
     if (command->exit_status == EXIT_EXEC && access(name, F_OK) != 0)
         return mr_error_set(error, MR_ENOTFOUND, "%s", line);
     return mr_error_set(error, MR_EIO, "%s ended with %d: %s", name, command->exit_status,

@@ -13,7 +13,7 @@
  *     mr_words_fini(&words);
  *
  * The program gets our environment without what would trace it: MILLRACE_*, LTTNG_*,
- * XRAY_*, UFTRACE_*, LD_PRELOAD; and `env` on top.
+ * XRAY_*, UFTRACE_*, OTEL_*, LD_PRELOAD; and `env` on top.
  */
 #ifndef MR_BENCH_COMMAND_H
 #define MR_BENCH_COMMAND_H
@@ -76,5 +76,7 @@ void mr_command_set_environment(const struct mr_words *env);
 
 /* The output as text that ends with a zero; "" for none. Valid until fini. */
 const char *mr_command_text(struct mr_buffer *output);
+/* Its last line that is not empty, cut at the end of `out`. */
+void mr_command_last_line(struct mr_buffer *output, char *out, size_t size);
 
 #endif

@@ -103,11 +103,13 @@ static int measure(struct mr_overhead_bench *bench, struct mr_error *error)
     enum mr_status status;
     int exit_status = EXIT_SUCCESS, ended;
 
-    bench->rounds = (struct mr_rounds){.loops = (uint32_t)bench->options.loops,
-                                       .case_count = bench->case_count,
-                                       .measure = mr_overhead_measure,
-                                       .context = bench,
-                                       .progress = table.command};
+    bench->rounds =
+        (struct mr_rounds){.loops = (uint32_t)bench->options.loops,
+                           .steal_percent = (uint32_t)bench->options.steal_max,
+                           .case_count = bench->case_count,
+                           .measure = mr_overhead_measure,
+                           .context = bench,
+                           .progress = table.command};
     mr_machine_ticks(&before);
     own_s = mr_machine_own_s();
     mr_rounds_run(&bench->rounds);
@@ -124,6 +126,8 @@ static int measure(struct mr_overhead_bench *bench, struct mr_error *error)
     ended = mr_bench_report_ended(&bench->report, status, error, &bench->rounds);
     if (ended >= 0)
         return ended;
+    if (bench->has_other_clock)
+        exit_status = mr_bench_say(table.command, EXIT_FAILURE, MR_PROBE_CLOCK_OTHER);
     if (bench->options.self_check && exit_status == EXIT_SUCCESS)
         exit_status = judge_self_check(bench);
     return bench->rounds.is_partial ? MR_BENCH_EXIT_INTERRUPTED : exit_status;

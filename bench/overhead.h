@@ -25,6 +25,7 @@
 #include "bench/build.h"
 #include "bench/link.h"
 #include "bench/peers_java.h"
+#include "bench/probe_clock.h"
 #include "bench/receiver.h"
 #include "bench/report.h"
 #include "bench/result.h"
@@ -92,7 +93,7 @@ struct mr_overhead_case {
     double *values[MR_OVERHEAD_MEASURES]; /* per loop; NAN: none */
     struct mr_spread *spread;             /* of all loops, second halves */
     bool has_lost;
-    uint64_t lost;   /* events of all loops */
+    uint64_t lost;   /* events of all loops, discarded ones among them */
     bool has_failed; /* and is run no more */
 };
 
@@ -108,6 +109,7 @@ struct mr_overhead_bench {
     size_t case_count;
     struct mr_rounds rounds;
     double others; /* share of the processors' time that others took during the rounds */
+    bool has_other_clock; /* a probe used another one than its case says */
     struct mr_results results;
     struct mr_bench_report report;
     FILE *samples;             /* OUT/samples.jsonl */

@@ -163,18 +163,6 @@ void mr_overhead_free_cases(struct mr_overhead_bench *bench)
     }
 }
 
-static const struct mr_variant *plain_of(const struct mr_variant *variant)
-{
-    for (size_t i = 0; i < mr_variant_count; i++) {
-        const struct mr_variant *plain = &mr_variants[i];
-
-        if (plain->kind == MR_VARIANT_PLAIN &&
-            (plain->compiler != NULL) == (variant->compiler != NULL))
-            return plain;
-    }
-    return &mr_variants[0];
-}
-
 /* Built where it is not yet; told and left out where it cannot be. *is_there says. */
 static enum mr_status need(struct mr_overhead_bench *bench,
                            const struct mr_variant *variant, bool *is_there)
@@ -200,7 +188,7 @@ static enum mr_status add_phases(struct mr_overhead_bench *bench, uint32_t phase
         if (!(phases >> phase & 1))
             continue;
         which.phase = (enum mr_phase)phase;
-        which.variant = phase == MR_PHASE_NONE ? plain_of(door) : door;
+        which.variant = phase == MR_PHASE_NONE ? mr_variant_plain(door) : door;
         which.clock = NULL;
         if (phase < MR_PHASE_COLLECTING) {
             status = add_case(bench, &which);
@@ -318,7 +306,7 @@ static enum mr_status add_door(struct mr_overhead_bench *bench,
     enum mr_status status = need(bench, variant, &is_there);
 
     if (status == MR_OK && is_there)
-        status = need(bench, plain_of(variant), &has_plain);
+        status = need(bench, mr_variant_plain(variant), &has_plain);
     if (status != MR_OK || !is_there || !has_plain)
         return status;
     if (variant->kind == MR_VARIANT_RIVAL) {
@@ -398,6 +386,7 @@ enum mr_status mr_overhead_add_all(struct mr_overhead_bench *bench,
     struct choice choice;
     enum mr_status status = choose(options, &choice, error);
 
+    mr_probe_clocks_leave_out(&choice.clocks, mr_machine_cpus(), &bench->report);
     if (status == MR_OK && options->self_check)
         return add_self_check(bench, &choice, &point);
     for (size_t i = 0; i < mr_variant_count && status == MR_OK; i++)

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Whether two runs agree: case by case, the ratio of what their loops measured. */
+/*
+ * Whether two runs agree: case by case, the ratio of what their loops measured. Where the machines differ that says nothing
+ * of the tracer; so there each case is taken by `none` of its own run first, loop by loop.
+ */
 #include "bench/overhead.h"
 
 #include "bench/stats.h"
@@ -21,6 +24,7 @@ struct series {
     char name[MR_RESULT_NAME_SIZE];
     double values[SAMPLES_MAX]; /* by loop; NAN: none */
     size_t count;               /* loops, the last one included */
+    bool is_left_out;           /* of what is compared */
 };
 
 struct samples {
@@ -149,24 +153,87 @@ static void tell_missing(const struct samples *in, struct samples *from,
             (void)printf("%-60s only in the %s\n", in->series[i].name, which);
 }
 
-/* What would make two runs incomparable is told; whoever compares two commits or machines means to. True: one was disturbed. */
-static bool tell_differences(const char *one, const char *other)
+/* The untraced program that a system is taken by: of its compiler, or in Java. */
+static const char *plain_of(const char *system, size_t size)
 {
-    static const char *const keys[] = {"calls",  "policy",   "placement", "lanes",
-                                       "timing", "counters", "commit",    "machine"};
+    for (size_t i = 0; i < mr_java_system_count; i++)
+        if (strlen(mr_java_systems[i].name) == size &&
+            strncmp(mr_java_systems[i].name, system, size) == 0)
+            return mr_java_systems[0].name;
+    for (size_t i = 0; i < mr_variant_count; i++)
+        if (strlen(mr_variants[i].name) == size &&
+            strncmp(mr_variants[i].name, system, size) == 0)
+            return mr_variant_plain(&mr_variants[i])->name;
+    return mr_variants[0].name;
+}
+
+/* Its case of phase none at the same point: depth, threads and method time; ring and link make no difference there. */
+static void name_of_none(const char *name, char out[MR_RESULT_NAME_SIZE])
+{
+    const char *system = strchr(name, '/'), *point = strrchr(name, '/');
+    size_t size = 0;
+
+    system = system ? system + 1 : "";
+    point = point ? point + 1 : "";
+    for (int i = 0; i < 3; i++) {
+        size += i > 0 && point[size] == '-';
+        size += strcspn(point + size, "-");
+    }
+    (void)snprintf(out, MR_RESULT_NAME_SIZE, "none/%s/none/none/%.*s",
+                   plain_of(system, strcspn(system, "/")), (int)size, point);
+}
+
+static bool is_none(const struct series *series)
+{
+    return strncmp(series->name, "none/", 5) == 0;
+}
+
+/* Values become ratios to none's of the same loop. What has no such case is left out, and told. */
+static void take_by_none(struct samples *samples, const char *which)
+{
+    for (size_t i = 0; i < samples->count; i++) {
+        struct series *series = &samples->series[i];
+        char name[MR_RESULT_NAME_SIZE];
+        const struct series *none;
+
+        series->is_left_out = is_none(series);
+        if (series->is_left_out)
+            continue;
+        name_of_none(series->name, name);
+        none = series_of(samples, name, false);
+        series->is_left_out = !none;
+        if (!none)
+            (void)printf("%-60s not compared: no %s in the %s\n", series->name, name,
+                         which);
+        for (size_t loop = 0; none && loop < series->count; loop++)
+            series->values[loop] = loop < none->count && none->values[loop] > 0
+                                       ? series->values[loop] / none->values[loop]
+                                       : (double)NAN;
+    }
+}
+
+/* How the two were run; NULL where it is not known, which is told. */
+struct environments {
+    json_t *of[2];
+};
+
+/* True: at least one was disturbed by others. */
+static bool load_environments(struct environments *environments, const char *one,
+                              const char *other)
+{
     const char *const folders[] = {one, other};
-    json_t *environments[2];
     bool is_noisy = false;
 
     for (int i = 0; i < 2; i++) {
+        json_t **environment = &environments->of[i];
         char path[PATH_MAX];
         double others;
 
         (void)snprintf(path, sizeof(path), "%.*s/environment.json", PATH_MAX - 32,
                        folders[i]);
-        environments[i] = json_load_file(path, 0, NULL);
-        others = json_number_value(json_object_get(environments[i], "others"));
-        if (!environments[i])
+        *environment = json_load_file(path, 0, NULL);
+        others = json_number_value(json_object_get(*environment, "others"));
+        if (!*environment)
             (void)printf("%s: no environment.json: how it was run is not known\n",
                          folders[i]);
         if (others <= MR_OVERHEAD_OTHERS_MAX)
@@ -176,29 +243,58 @@ static bool tell_differences(const char *one, const char *other)
                      "processors\n",
                      folders[i], 100 * others);
     }
+    return is_noisy;
+}
+
+/* What would make two runs incomparable is told; whoever compares two commits means to. */
+static void tell_differences(const struct environments *environments)
+{
+    static const char *const keys[] = {"calls",  "policy",   "placement", "lanes",
+                                       "timing", "counters", "commit",    "machine"};
+
     for (size_t i = 0; i < MR_ARRAY_COUNT(keys); i++) {
-        const json_t *a = json_object_get(environments[0], keys[i]);
-        const json_t *b = json_object_get(environments[1], keys[i]);
+        const json_t *a = json_object_get(environments->of[0], keys[i]);
+        const json_t *b = json_object_get(environments->of[1], keys[i]);
 
         if (a && b && !json_equal(a, b))
             (void)printf("the runs differ in: %s\n", keys[i]);
     }
-    json_decref(environments[0]);
-    json_decref(environments[1]);
-    return is_noisy;
+}
+
+/* Of these the speed of everything is; where it is not known they are taken for the same. */
+static bool tell_machines(const struct environments *environments)
+{
+    static const char *const keys[] = {"processor", "kernel"};
+    const json_t *one = json_object_get(environments->of[0], "machine");
+    const json_t *other = json_object_get(environments->of[1], "machine");
+    bool do_differ = false;
+
+    for (size_t i = 0; i < MR_ARRAY_COUNT(keys); i++) {
+        const char *a = json_string_value(json_object_get(one, keys[i]));
+        const char *b = json_string_value(json_object_get(other, keys[i]));
+
+        if (!a || !b || strcmp(a, b) == 0)
+            continue;
+        do_differ = true;
+        (void)printf("the machines differ: %s %s, and %s\n", keys[i], a, b);
+    }
+    if (do_differ)
+        (void)printf(
+            "so no absolute values are compared, but what each is of none in its "
+            "own run\n");
+    return do_differ;
 }
 
 static int compare_all(struct samples *one, struct samples *other, bool is_noisy)
 {
     size_t counts[VERDICTS] = {0}, compared = 0;
+    bool has_common = false;
 
-    (void)printf("%s of the first by the second: median of the loops' ratios, 95 %% "
-                 "interval\n",
-                 METRIC);
     for (size_t i = 0; i < one->count; i++) {
         const struct series *same = series_of(other, one->series[i].name, false);
 
-        if (!same)
+        has_common |= same != NULL;
+        if (!same || one->series[i].is_left_out || same->is_left_out)
             continue;
         counts[compare_series(&one->series[i], same, is_noisy)]++;
         compared++;
@@ -206,7 +302,7 @@ static int compare_all(struct samples *one, struct samples *other, bool is_noisy
     tell_missing(one, other, "first");
     tell_missing(other, one, "second");
     if (compared == 0) {
-        (void)printf("no case is in both\n");
+        (void)printf("no case is in both%s\n", has_common ? " that can be compared" : "");
         return 1;
     }
     (void)printf("%zu of %zu cases agree (the interval contains 1, or within %.0f %%), "
@@ -214,6 +310,27 @@ static int compare_all(struct samples *one, struct samples *other, bool is_noisy
                  counts[AGREES], compared, NEAR * 100, counts[DIFFERS], counts[TOO_NOISY],
                  counts[TOO_NOISY] > 0 ? ": use a quieter machine, or more loops" : "");
     return counts[AGREES] == compared ? 0 : 1;
+}
+
+/* Tells what is compared, then compares it. */
+static int compare_runs(struct samples *one, struct samples *other, const char *first,
+                        const char *second)
+{
+    struct environments environments;
+    bool is_noisy = load_environments(&environments, first, second), do_differ;
+
+    tell_differences(&environments);
+    do_differ = tell_machines(&environments);
+    json_decref(environments.of[0]);
+    json_decref(environments.of[1]);
+    if (do_differ) {
+        take_by_none(one, "first");
+        take_by_none(other, "second");
+    }
+    (void)printf("%s%s, of the first by the second: median of the loops' ratios, 95 %% "
+                 "interval\n",
+                 METRIC, do_differ ? " by that of none" : "");
+    return compare_all(one, other, is_noisy);
 }
 
 int mr_overhead_compare(const char *command, const char *folders)
@@ -235,7 +352,7 @@ int mr_overhead_compare(const char *command, const char *folders)
     if (status == MR_OK)
         status = read_samples(comma + 1, &other, &error);
     if (status == MR_OK)
-        exit_status = compare_all(&one, &other, tell_differences(first, comma + 1));
+        exit_status = compare_runs(&one, &other, first, comma + 1);
     else
         (void)fprintf(stderr, "%s: %s\n", command, error.text);
     free(one.series);

@@ -25,6 +25,7 @@ struct run {
     double arrived, bytes; /* events at the end of the chain; NAN: nobody counts */
     double fitted;         /* root calls that the program made besides */
     double lost;           /* as the tracer itself tells; NAN: it has no account */
+    char last_words[160];  /* what the program wrote to stderr at last */
 };
 
 static void make_environment(struct run *run)
@@ -121,10 +122,11 @@ static void read_output(struct run *run)
         run->values[MR_OVERHEAD_PEAK_PROGRAM] = numbers[0];
 }
 
-/* What the probe tells of a run that it should have recorded. */
+/* What the probe tells of a run that it should have recorded, with the clock of the case. */
 static enum mr_status read_probe(struct run *run, struct mr_error *error)
 {
     double numbers[3]; /* written, acknowledged, lost */
+    enum mr_status status;
 
     if (!run->which->variant || run->which->variant->kind != MR_VARIANT_DOOR ||
         run->which->phase < MR_PHASE_COLLECTING)
@@ -134,7 +136,11 @@ static enum mr_status read_probe(struct run *run, struct mr_error *error)
         return mr_error_set(error, MR_EIO, "the probe recorded nothing: %.200s",
                             mr_command_text(&run->command.errors));
     run->lost = numbers[2];
-    return MR_OK;
+    status =
+        mr_probe_clock_check(run->which->clock, mr_command_text(&run->command.output),
+                             mr_command_text(&run->command.errors), error);
+    run->bench->has_other_clock |= status != MR_OK;
+    return status;
 }
 
 /* MooBench's raw file: the thread, ns, bytes of heap, collections; the latter are 0 here. */
@@ -313,7 +319,8 @@ static enum mr_status begin(struct run *run, struct mr_error *error)
     if (variant && variant->begin)
         status = variant->begin(&run->bench->rivals, &run->argv, &run->env, error);
     else if (run->which->java)
-        status = mr_java_begin(&run->bench->java, run->which->java, &run->argv, error);
+        status = mr_java_begin(&run->bench->java, run->which->java, &run->argv, &run->env,
+                               error);
     if (status == MR_OK)
         make_arguments(run);
     return status;
@@ -336,8 +343,24 @@ static enum mr_status run_program(struct run *run, struct mr_error *error)
         if (status == MR_OK && run->bench->options.timing == 0)
             status = read_durations(run, error);
     }
+    mr_command_last_line(&run->command.errors, run->last_words, sizeof(run->last_words));
     mr_command_fini(&run->command);
     return status;
+}
+
+/* A peer may lose what it likes, and has not been measured where it did nothing. */
+static enum mr_status check_came(const struct run *run, struct mr_error *error)
+{
+    if (!run->which->java || !run->which->java->is_peer ||
+        (run->bytes > 0 && run->arrived != 0))
+        return MR_OK;
+    return mr_error_set(error, MR_EIO, "nothing of it came; its last words: %s",
+                        *run->last_words ? run->last_words : "none");
+}
+
+static void place_anywhere(const struct run *run)
+{
+    (void)sched_setaffinity(0, sizeof(run->bench->affinity), &run->bench->affinity);
 }
 
 /*
@@ -346,7 +369,7 @@ static enum mr_status run_program(struct run *run, struct mr_error *error)
  */
 static void place(const struct run *run)
 {
-    (void)sched_setaffinity(0, sizeof(run->bench->affinity), &run->bench->affinity);
+    place_anywhere(run);
     if (run->which->variant && run->which->point.threads == 1)
         mr_machine_leave_cpu(run->bench->cpu);
 }
@@ -359,10 +382,15 @@ static enum mr_status perform(struct run *run, struct mr_error *error)
 
     if (status == MR_OK)
         status = begin(run, error);
+    /* A probe looks at its start how many processors there are; its threads leave the caller's a moment later. */
+    if (run->which->clock)
+        place_anywhere(run);
     if (status == MR_OK)
         status = run_program(run, error);
     if (has_begun)
         end_rival(run);
+    if (status == MR_OK)
+        status = check_came(run, error);
     mr_overhead_chain_stop(run->which, &run->chain, run->values, &run->arrived,
                            &run->bytes);
     take_account(run);

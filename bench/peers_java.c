@@ -67,6 +67,8 @@ static void opentelemetry_words(const struct mr_java *java, uint16_t port,
                          "-Dotel.metrics.exporter=none -Dotel.logs.exporter=none");
     mr_words_add(argv, "-Dotel.exporter.otlp.endpoint=http://127.0.0.1:%u",
                  (unsigned)port);
+    /* An installation may send HTTP through a proxy, which knows no loopback of ours. */
+    mr_words_split(argv, "-Djava.net.useSystemProxies=false -Dhttp.proxyHost=");
 }
 
 const struct mr_java_system mr_java_systems[] = {
@@ -163,10 +165,13 @@ enum mr_status mr_java_prepare(struct mr_java *java, const struct mr_java_system
 }
 
 enum mr_status mr_java_begin(struct mr_java *java, const struct mr_java_system *system,
-                             struct mr_words *argv, struct mr_error *error)
+                             struct mr_words *argv, struct mr_words *env,
+                             struct mr_error *error)
 {
     enum mr_status status = MR_OK;
 
+    /* The same JVM everywhere. Maven, above, keeps its own: it may need a proxy. */
+    mr_words_split(env, "JAVA_TOOL_OPTIONS= JDK_JAVA_OPTIONS= _JAVA_OPTIONS=");
     if (system->protocol != MR_DRAIN_NOTHING)
         status = mr_drain_start(&java->drain, system->protocol, error);
     mr_words_split(argv, "java -Xms1G -Xmx2G"); /* as MooBench has it */

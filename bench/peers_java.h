@@ -41,7 +41,8 @@ extern const size_t mr_java_system_count;
 enum mr_status mr_java_prepare(struct mr_java *java, const struct mr_java_system *system,
                                struct mr_error *error);
 enum mr_status mr_java_begin(struct mr_java *java, const struct mr_java_system *system,
-                             struct mr_words *argv, struct mr_error *error);
+                             struct mr_words *argv, struct mr_words *env,
+                             struct mr_error *error);
 /* Events (two a call) that came, NAN where the protocol is not looked into; bytes that came. */
 void mr_java_end(struct mr_java *java, const struct mr_java_system *system,
                  double *events, double *bytes);

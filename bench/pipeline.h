@@ -9,6 +9,7 @@
  *     pipeline_lane.c    a lane of the worker, fed with a stream
  *     pipeline_parts.c   one loop over one stream: memcpy, the plain loop (lane_plain.h), filters
  *     pipeline_worker.c  the same through a socket and a real worker
+ *     pipeline_replay.c  a stream that is sent again, later
  *     pipeline_threads.c lanes side by side, and filters on threads of their own
  *     pipeline_runner.c  pipes, graphs, merging, names: what is not per event
  *     pipeline_share.c   which share of a stream its shapes and paths tell
@@ -58,6 +59,8 @@ struct mr_bench_stream {
     struct mr_bench_frame *frames;
     uint32_t frame_count, frame_capacity;
     uint64_t events; /* as chunks tell them */
+    uint64_t first_ticks,
+        last_ticks; /* full times; of a made stream those of the next loop */
     struct mr_bench_run *runs;
     uint32_t run_count, run_capacity, stacks;
     bool
@@ -84,6 +87,8 @@ struct mr_made_config {
 void mr_bench_make(const struct mr_made_config *config, struct mr_bench_stream *stream);
 /* The next loop: the clock goes on; streams that never repeat are made anew. */
 void mr_bench_advance(struct mr_bench_stream *stream);
+/* The loop at hand as the first of a source: its streams begin with event 0. Until the next advance. */
+void mr_bench_from_first(struct mr_bench_stream *stream);
 void mr_bench_stream_free(struct mr_bench_stream *stream);
 void mr_bench_add_frame(struct mr_bench_stream *stream, uint8_t type,
                         struct mr_span payload);
@@ -167,15 +172,43 @@ enum mr_status mr_pipeline_measure(struct mr_pipeline_bench *bench,
                                    const struct mr_stream_kind *kind,
                                    struct mr_error *error);
 
+/*
+ * pipeline_replay.c: streams that are sent again and again. Each time is a source of its own, which lived later than the one
+ * before: no time of day runs back. Zero: nothing was sent yet.
+ *
+ *     mr_bench_begin_anew(&replay, stream);
+ *     hello = mr_bench_replay_hello(&replay);
+ *     status = mr_bench_replay_frame(&replay, &stream->frames[i], room, &size);     // room: mr_bench_replay_room()
+ */
+struct mr_bench_replay {
+    const struct mr_bench_stream *stream; /* of this time */
+    uint64_t plays, later_ns, length_ns;
+};
+#define MR_BENCH_REPLAY_SPARE 64
+void mr_bench_begin_anew(struct mr_bench_replay *replay, struct mr_bench_stream *stream);
+/* Borrows the stream's strings. */
+struct mr_hello mr_bench_replay_hello(const struct mr_bench_replay *replay);
+size_t mr_bench_replay_room(const struct mr_bench_frame *frame);
+/* MR_EFORMAT, MR_ENOMEM. A size of 0: there is nothing to be sent. */
+enum mr_status mr_bench_replay_frame(const struct mr_bench_replay *replay,
+                                     const struct mr_bench_frame *frame, uint8_t *out,
+                                     size_t *size);
+
 /* pipeline_worker.c: a real worker that is sent streams. */
 struct mr_bench_worker;
 enum mr_status mr_bench_worker_start(struct mr_pipeline_bench *bench,
                                      struct mr_bench_worker **worker,
                                      struct mr_error *error);
-/* Sends the stream as a new source; the CPU time that its process took for it, ns. */
+/*
+ * Sends the whole stream, anew until at least `events` went (at least once); the CPU time that its process took for it, ns
+ * an event, its deltas included.
+ */
 enum mr_status mr_bench_worker_play(struct mr_bench_worker *worker,
-                                    const struct mr_bench_stream *stream,
-                                    uint64_t *cpu_ns, struct mr_error *error);
+                                    struct mr_bench_stream *stream, uint64_t events,
+                                    double *ns_per_event, struct mr_error *error);
+/* Ends it, and gives how many of the events that were sent it did not reduce. MR_EIO: it does not tell. NULL: 0. */
+enum mr_status mr_bench_worker_end(struct mr_bench_worker *worker, uint64_t *lost,
+                                   struct mr_error *error);
 void mr_bench_worker_stop(struct mr_bench_worker *worker); /* NULL allowed */
 /* CPU time of a process so far, ns; 0 where /proc does not say. */
 uint64_t mr_bench_process_ns(pid_t pid);

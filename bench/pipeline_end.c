@@ -206,6 +206,7 @@ enum mr_status mr_pipeline_end(struct mr_pipeline_bench *bench, struct mr_error 
 {
     struct end *end = calloc(1, sizeof(*end));
     struct mr_rounds rounds = {.loops = (uint32_t)bench->options.loops,
+                               .steal_percent = (uint32_t)bench->options.steal_max,
                                .case_count = WAYS,
                                .measure = measure,
                                .context = end,

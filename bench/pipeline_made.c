@@ -45,6 +45,7 @@ struct mr_bench_made {
     struct chunk *chunks;
     uint32_t chunk_count;
     uint64_t *next_event; /* by stream */
+    uint64_t *numbers;    /* of a loop that is the first of its source */
     uint8_t dict[1024];
     size_t dict_size;
     bool is_new; /* each loop is made anew */
@@ -260,14 +261,16 @@ static void cut(struct mr_bench_made *made, struct mr_bench_stream *stream)
     stream->events = made->count;
 }
 
-/* Headers as of a loop that begins at `ticks`. */
-static void write_headers(struct mr_bench_made *made, uint64_t ticks)
+/* Headers as of a loop that begins at `ticks`, and with event `numbers`[i] of stream i, which they move on. */
+static void write_headers(struct mr_bench_made *made, struct mr_bench_stream *stream,
+                          uint64_t ticks, uint64_t *numbers)
 {
+    stream->first_ticks = ticks;
     for (uint32_t i = 0; i < made->chunk_count; i++) {
         const struct chunk *at = &made->chunks[i];
         const uint64_t *words =
             (const uint64_t *)(const void *)(at->at + MR_CHUNK_HEADER_SIZE);
-        uint64_t *next = &made->next_event[at->stream];
+        uint64_t *next = &numbers[at->stream];
         struct mr_chunk chunk = {.flags = *next == 0 ? MR_CHUNK_FIRST : 0,
                                  .stream = at->stream + 1,
                                  .first_event = *next,
@@ -281,6 +284,7 @@ static void write_headers(struct mr_bench_made *made, uint64_t ticks)
         for (uint32_t j = 0; j < at->count; j++) /* steps are below 2^31 */
             ticks += (uint32_t)words[j] - (uint32_t)ticks;
     }
+    stream->last_ticks = ticks;
 }
 
 static void make_dictionary(struct mr_bench_made *made, struct mr_bench_stream *stream)
@@ -308,6 +312,7 @@ static void allocate(struct mr_bench_made *made)
         need(malloc(made->limit * sizeof(*made->words) + chunks * MR_CHUNK_HEADER_SIZE));
     made->chunks = need(malloc(chunks * sizeof(*made->chunks)));
     made->next_event = need(calloc(made->config.streams, sizeof(*made->next_event)));
+    made->numbers = need(calloc(made->config.streams, sizeof(*made->numbers)));
     if (made->config.number && made->config.kind != MR_MADE_RECURSION)
         made->sums = need(malloc(made->config.number * sizeof(*made->sums)));
     for (uint64_t i = 0; made->sums && i < made->config.number; i++)
@@ -342,7 +347,7 @@ void mr_bench_make(const struct mr_made_config *config, struct mr_bench_stream *
     make_dictionary(made, stream);
     make_words(made);
     cut(made, stream);
-    write_headers(made, 0);
+    write_headers(made, stream, 0, made->next_event);
 }
 
 void mr_bench_advance(struct mr_bench_stream *stream)
@@ -353,7 +358,7 @@ void mr_bench_advance(struct mr_bench_stream *stream)
     if (made->is_new) {
         make_words(made);
         cut(made, stream);
-        write_headers(made, ticks);
+        write_headers(made, stream, ticks, made->next_event);
         return;
     }
     for (uint64_t i = 0; i < made->count; i++) {
@@ -363,7 +368,17 @@ void mr_bench_advance(struct mr_bench_stream *stream)
     }
     made->ticks += made->loop_ticks;
     cut(made, stream);
-    write_headers(made, ticks);
+    write_headers(made, stream, ticks, made->next_event);
+}
+
+void mr_bench_from_first(struct mr_bench_stream *stream)
+{
+    struct mr_bench_made *made = stream->made;
+
+    if (!made)
+        return;
+    memset(made->numbers, 0, made->config.streams * sizeof(*made->numbers));
+    write_headers(made, stream, stream->first_ticks, made->numbers);
 }
 
 void mr_bench_add_frame(struct mr_bench_stream *stream, uint8_t type,
@@ -398,6 +413,7 @@ void mr_bench_stream_free(struct mr_bench_stream *stream)
         free(made->bytes);
         free(made->chunks);
         free(made->next_event);
+        free(made->numbers);
         free(made);
     } else {
         for (uint32_t i = 0; i < stream->run_count; i++)

@@ -10,6 +10,8 @@
 #include <string.h>
 
 #define LOOPS_WARM 2 /* paths, shapes and memory are made in the first */
+/* Of --events: a start, three deltas and the first of everything are then a small part of a loop. */
+#define WORKER_TIMES 10
 #define COPY_BYTES (UINT32_C(64) << 10)
 
 const char *const mr_bench_part_names[MR_BENCH_PART_COUNT] = {
@@ -28,7 +30,9 @@ struct parts {
     uint8_t *copy;
     struct mr_bench_lane *lanes[MR_BENCH_STAGES];
     struct mr_bench_worker *worker; /* NULL: not asked for */
+    uint64_t worker_events;         /* that it is sent in a loop, at least */
     uint64_t pushed;                /* events */
+    uint64_t worker_lost;
     struct mr_error error;
     double ns[MR_BENCH_PART_COUNT][MR_BENCH_LOOPS_MAX];
 };
@@ -84,15 +88,10 @@ static double run_delta(const struct parts *parts)
 
 static enum mr_status run_worker(struct parts *parts, double *ns)
 {
-    uint64_t cpu_ns = 0;
-    enum mr_status status;
-
     *ns = (double)NAN;
-    if (!parts->worker)
-        return MR_OK;
-    status = mr_bench_worker_play(parts->worker, &parts->stream, &cpu_ns, &parts->error);
-    *ns = (double)cpu_ns;
-    return status;
+    return parts->worker ? mr_bench_worker_play(parts->worker, &parts->stream,
+                                                parts->worker_events, ns, &parts->error)
+                         : MR_OK;
 }
 
 static enum mr_status run_loop(struct parts *parts, double ns[MR_BENCH_PART_COUNT])
@@ -105,14 +104,14 @@ static enum mr_status run_loop(struct parts *parts, double ns[MR_BENCH_PART_COUN
     for (uint32_t i = 0; i < MR_BENCH_STAGES; i++)
         lanes[i] = run_lane(parts, i);
     ns[MR_BENCH_PART_DELTA] = run_delta(parts);
-    status = run_worker(parts, &ns[MR_BENCH_PART_WORKER]);
     ns[MR_BENCH_PART_DECODE] = lanes[0];
     ns[MR_BENCH_PART_RECONSTRUCT] = lanes[1] - lanes[0];
     ns[MR_BENCH_PART_REDUCE] = lanes[2] - lanes[1];
     ns[MR_BENCH_PART_ANALYSIS] = lanes[2] - lanes[0];
     ns[MR_BENCH_PART_LANE] = lanes[2];
-    for (int i = 0; i < MR_BENCH_PART_COUNT; i++)
+    for (int i = 0; i < MR_BENCH_PART_WORKER; i++)
         ns[i] /= (double)parts->stream.events;
+    status = run_worker(parts, &ns[MR_BENCH_PART_WORKER]);
     parts->pushed += parts->stream.events;
     if (parts->stream.made)
         mr_bench_advance(&parts->stream);
@@ -132,6 +131,15 @@ static enum mr_status measure(void *context, size_t index, uint32_t loop)
     return status == MR_OK ? MR_OK : MR_END; /* what failed once is not tried again */
 }
 
+/* What never repeats is sent once: a second time it would have come before. */
+static uint64_t worker_events(const struct mr_pipeline_bench *bench,
+                              const struct mr_stream_kind *kind)
+{
+    bool is_never = kind->made.kind == MR_MADE_SHAPES && kind->made.number == 0;
+
+    return is_never ? 0 : WORKER_TIMES * bench->options.events;
+}
+
 static enum mr_status begin(struct parts *parts, const struct mr_stream_kind *kind)
 {
     enum mr_status status = kind->make(parts->bench, kind, &parts->stream, &parts->error);
@@ -147,6 +155,7 @@ static enum mr_status begin(struct parts *parts, const struct mr_stream_kind *ki
         parts->lanes[i] = mr_bench_lane_new(&parts->stream, i + 1, MR_PLACE_FUSED, NULL);
     if (kind->in & (MR_STREAMS_MAIN | MR_STREAMS_RECORDED) && parts->bench->has_worker)
         status = mr_bench_worker_start(parts->bench, &parts->worker, &parts->error);
+    parts->worker_events = worker_events(parts->bench, kind);
     for (int i = 0; i < LOOPS_WARM && status == MR_OK; i++)
         status = run_loop(parts, ns);
     return status;
@@ -193,9 +202,10 @@ static enum mr_status add_results(struct parts *parts, const struct mr_stream_ki
     }
     for (size_t i = before; i < bench->results.count; i++) {
         struct mr_result *result = &bench->results.items[i];
+        bool is_worker = strncmp(result->name, "worker/", 7) == 0;
 
-        result->has_lost = strncmp(result->name, "lane/", 5) == 0;
-        result->lost = lost;
+        result->has_lost = is_worker || strncmp(result->name, "lane/", 5) == 0;
+        result->lost = is_worker ? parts->worker_lost : lost;
     }
     if (status == MR_OK && kind->in & MR_STREAMS_RECORDED)
         status = mr_pipeline_share(bench, kind, &parts->stream);
@@ -208,6 +218,7 @@ enum mr_status mr_pipeline_measure(struct mr_pipeline_bench *bench,
 {
     struct parts *parts = calloc(1, sizeof(*parts));
     struct mr_rounds rounds = {.loops = (uint32_t)bench->options.loops,
+                               .steal_percent = (uint32_t)bench->options.steal_max,
                                .case_count = 1,
                                .measure = measure,
                                .context = parts,
@@ -225,6 +236,8 @@ enum mr_status mr_pipeline_measure(struct mr_pipeline_bench *bench,
         bench->is_partial |= rounds.is_partial;
         status = parts->error.status;
     }
+    if (status == MR_OK)
+        status = mr_bench_worker_end(parts->worker, &parts->worker_lost, &parts->error);
     if (status == MR_OK && rounds.kept > 0)
         status = add_results(parts, kind, &rounds);
     *error = parts->error;

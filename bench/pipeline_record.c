@@ -85,6 +85,10 @@ static enum mr_status add_words(struct mr_bench_stream *stream,
         if (record.kind == 0)
             run.words[run.count++] = mr_word_event(
                 record.site, record.is_exit ? MR_WORD_EXIT : 0, record.ticks);
+    if (stream->run_count == 0 || chunk->ticks < stream->first_ticks)
+        stream->first_ticks = chunk->ticks;
+    if (reader.ticks > stream->last_ticks)
+        stream->last_ticks = reader.ticks;
     mr_bench_add_run(stream, &run);
     return status == MR_END ? MR_OK : status;
 }

@@ -219,6 +219,7 @@ enum mr_status mr_pipeline_runner(struct mr_pipeline_bench *bench, struct mr_err
 {
     struct loops *loops = calloc(1, sizeof(*loops));
     struct mr_rounds rounds = {.loops = (uint32_t)bench->options.loops,
+                               .steal_percent = (uint32_t)bench->options.steal_max,
                                .case_count = 1,
                                .measure = measure,
                                .context = loops,

@@ -28,7 +28,8 @@ struct sums {
     uint32_t *payload_shapes; /* of the payload at hand */
     uint32_t payload_capacity;
     uint64_t traces, calls[PARTS], ns[PARTS];
-    uint64_t path_ns;  /* self times of paths below entry points */
+    uint64_t
+        path_ns; /* self times of paths below entry points; also of trees that are open */
     uint8_t *is_outer; /* paths of the payload at hand */
     uint32_t path_capacity;
 };
@@ -162,7 +163,7 @@ static enum mr_status add_all(struct mr_pipeline_bench *bench,
     }
     if (status == MR_OK)
         status = add(bench, kind, "on-a-path", "time_percent", "%",
-                     percent(sums->path_ns, ns));
+                     percent(sums->path_ns < ns ? sums->path_ns : ns, ns));
     if (status == MR_OK)
         status = add(bench, kind, "all", "traces", "1", (double)sums->traces);
     return status == MR_OK

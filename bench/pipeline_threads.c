@@ -113,6 +113,7 @@ static enum mr_status measure_stream(struct mr_pipeline_bench *bench,
     struct loops *loops = calloc(1, sizeof(*loops));
     uint32_t cpus = mr_machine_cpus();
     struct mr_rounds rounds = {.loops = (uint32_t)bench->options.loops,
+                               .steal_percent = (uint32_t)bench->options.steal_max,
                                .measure = measure,
                                .context = loops,
                                .progress = "lanes"};

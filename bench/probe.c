@@ -17,7 +17,7 @@
 #include <unistd.h>
 
 #define QUICK_SLICES 5
-#define QUICK_SLICE_NS MR_MILLISECOND_NS
+#define QUICK_SLICE_NS (4 * MR_MILLISECOND_NS) /* clock hybrid ticks after 10 ms */
 #define THREADS_MAX 64
 #define THREAD_LIST_MAX 16
 
@@ -399,11 +399,13 @@ static int measure(struct mr_probe_bench *bench, struct mr_error *error)
 
     if (status != MR_OK)
         return mr_bench_fail(table.command, status, error);
-    bench->rounds = (struct mr_rounds){.loops = (uint32_t)bench->options.loops,
-                                       .case_count = bench->case_count,
-                                       .measure = mr_probe_measure,
-                                       .context = bench,
-                                       .progress = table.command};
+    bench->rounds =
+        (struct mr_rounds){.loops = (uint32_t)bench->options.loops,
+                           .steal_percent = (uint32_t)bench->options.steal_max,
+                           .case_count = bench->case_count,
+                           .measure = mr_probe_measure,
+                           .context = bench,
+                           .progress = table.command};
     mr_rounds_run(&bench->rounds);
     status = mr_probe_results(bench);
     if (status == MR_OK)
@@ -412,6 +414,8 @@ static int measure(struct mr_probe_bench *bench, struct mr_error *error)
     if (exit_status >= 0)
         return exit_status;
     exit_status = bench->options.self_check ? judge_self_check(bench) : EXIT_SUCCESS;
+    if (bench->has_other_clock)
+        exit_status = mr_bench_say(table.command, EXIT_FAILURE, MR_PROBE_CLOCK_OTHER);
     return bench->rounds.is_partial ? MR_BENCH_EXIT_INTERRUPTED : exit_status;
 }
 
@@ -425,6 +429,7 @@ static int run(struct mr_probe_bench *bench, struct choice *choice)
         status = add_self_check(bench);
     } else if (status == MR_OK) {
         leave_out_absent(bench, choice);
+        mr_probe_clocks_leave_out(&choice->clocks, mr_machine_cpus(), &bench->report);
         status = add_all(bench, choice);
     }
     exit_status =

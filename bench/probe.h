@@ -4,14 +4,14 @@
  * them, and a run of one. Structure:
  *
  *     probe.c         the command: options, order of work
- *     probe_tables.c  workloads, sinks, clocks: a line each
+ *     probe_tables.c  workloads, sinks: a line each
  *     probe_build.c   variant x workload -> program
  *     probe_nops.c    the reference of patchable when it is off
  *     probe_stamps.c  how far recorded times are off
  *     probe_run.c     one run of one case -> numbers
  *     probe_report.c  numbers of all loops -> results, tables, files
  *
- * Doors and rivals are those of variants.h. To add a clock or workload: a line in probe_tables.c. One thread.
+ * Doors and rivals are those of variants.h, clocks those of probe_clock.h. To add a workload: a line in probe_tables.c. One thread.
  */
 #ifndef MR_BENCH_PROBE_H
 #define MR_BENCH_PROBE_H
@@ -21,6 +21,7 @@
 #include "base/compiler.h"
 #include "base/options.h"
 #include "bench/build.h"
+#include "bench/probe_clock.h"
 #include "bench/receiver.h"
 #include "bench/report.h"
 #include "bench/result.h"
@@ -125,6 +126,7 @@ struct mr_probe_bench {
     struct mr_probe_case cases[MR_PROBE_CASES_MAX];
     size_t case_count;
     struct mr_rounds rounds;
+    bool has_other_clock; /* a probe used another one than its case says */
     struct mr_results results;
     struct mr_bench_report report;
     FILE *samples; /* OUT/samples.jsonl */

@@ -192,6 +192,21 @@ static void read_output(struct run *run)
     }
 }
 
+/* Of the programs that tell it, where the case's clock was asked for. */
+static enum mr_status check_clock(struct run *run, struct mr_error *error)
+{
+    const struct mr_probe_case *which = run->which;
+    enum mr_status status;
+
+    if (which->variant->kind != MR_VARIANT_DOOR || which->sink < MR_SINK_DISCARD ||
+        !(MR_WORKLOAD_SMALL(which->workload) || which->workload == MR_WORKLOAD_STAMPS))
+        return MR_OK;
+    status = mr_probe_clock_check(which->clock, mr_command_text(&run->command.output),
+                                  mr_command_text(&run->command.errors), error);
+    run->bench->has_other_clock |= status != MR_OK;
+    return status;
+}
+
 /* What the receiver got beside what the probe says; nobody else sends to it meanwhile. */
 static void count_received(struct run *run, uint64_t events_before, uint64_t bytes_before,
                            uint64_t lost_before)
@@ -256,6 +271,8 @@ static enum mr_status perform(struct run *run, struct mr_error *error)
         status = mr_command_run(&run->command, error);
         if (status == MR_OK)
             status = mr_rival_check_loaded(&run->command, error);
+        if (status == MR_OK)
+            status = check_clock(run, error);
         if (status == MR_OK)
             read_output(run);
         mr_command_fini(&run->command);

@@ -58,7 +58,8 @@ int mr_bench_report_ended(const struct mr_bench_report *report, enum mr_status s
         return mr_bench_fail(report->command, status, error);
     if (rounds->kept == 0 && !rounds->is_partial)
         return mr_bench_say(report->command, EXIT_FAILURE,
-                            "the hypervisor took more than 1 % of every loop");
+                            "every loop was discarded, as the hypervisor took too much "
+                            "of it: wait for a quieter hour, or raise --steal-max");
     return -1;
 }
 

@@ -36,6 +36,11 @@ static void tell_case(const struct mr_rounds *rounds, size_t done)
                   rounds->case_count);
 }
 
+static bool is_stolen(const struct mr_rounds *rounds, double steal)
+{
+    return steal > rounds->steal_percent / 100.0;
+}
+
 /* Each loop, and about how long the others will take. */
 static void tell_loop(const struct mr_rounds *rounds, uint64_t started_ns, double steal)
 {
@@ -47,8 +52,8 @@ static void tell_loop(const struct mr_rounds *rounds, uint64_t started_ns, doubl
     (void)fprintf(stderr,
                   "%s%s: loop %" PRIu32 " of %" PRIu32 "%s, %zu cases, %.0f s so far",
                   isatty(STDERR_FILENO) ? "\r" : "", rounds->progress,
-                  rounds->kept + (steal > MR_ROUNDS_STEAL_MAX), rounds->loops,
-                  steal > MR_ROUNDS_STEAL_MAX ? " discarded for stolen time" : "",
+                  rounds->kept + (is_stolen(rounds, steal)), rounds->loops,
+                  is_stolen(rounds, steal) ? " discarded for stolen time" : "",
                   rounds->case_count, seconds);
     if (rounds->kept < rounds->loops)
         (void)fprintf(stderr, ", about %.0f s more",
@@ -90,7 +95,7 @@ void mr_rounds_run(struct mr_rounds *rounds)
         }
         mr_machine_ticks(&after);
         steal = mr_machine_steal(&before, &after);
-        if (steal > MR_ROUNDS_STEAL_MAX) {
+        if (is_stolen(rounds, steal)) {
             rounds->discarded++;
         } else {
             rounds->kept++;

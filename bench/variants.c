@@ -59,23 +59,6 @@ const struct mr_variant mr_variants[] = {
 };
 const size_t mr_variant_count = MR_ARRAY_COUNT(mr_variants);
 
-const struct mr_probe_clock mr_probe_clocks[] = {
-    {"tsc", NULL, true},
-    {"hybrid", "MILLRACE_CLOCK=hybrid", true},
-    {"monotonic", "MILLRACE_CLOCK=monotonic", false},
-};
-const size_t mr_probe_clock_count = MR_ARRAY_COUNT(mr_probe_clocks);
-
-enum mr_status mr_probe_clocks_choose(const char *text, uint32_t *mask,
-                                      struct mr_error *error)
-{
-    const char *names[NAMES_MAX] = {NULL};
-
-    for (size_t i = 0; i < mr_probe_clock_count; i++)
-        names[i] = mr_probe_clocks[i].name;
-    return mr_names_choose("--clock", text, names, mr_probe_clock_count, mask, error);
-}
-
 enum mr_status mr_variants_choose(const char *option, const char *text,
                                   enum mr_variant_kind kind, uint32_t *variants,
                                   struct mr_error *error)
@@ -95,6 +78,18 @@ enum mr_status mr_variants_choose(const char *option, const char *text,
         if (mask >> i & 1)
             *variants |= UINT32_C(1) << at[i];
     return status;
+}
+
+const struct mr_variant *mr_variant_plain(const struct mr_variant *variant)
+{
+    for (size_t i = 0; i < mr_variant_count; i++) {
+        const struct mr_variant *plain = &mr_variants[i];
+
+        if (plain->kind == MR_VARIANT_PLAIN &&
+            (plain->compiler != NULL) == (variant->compiler != NULL))
+            return plain;
+    }
+    return &mr_variants[0];
 }
 
 enum mr_status mr_variant_find(const struct mr_build *build,

@@ -55,16 +55,8 @@ enum mr_status mr_variants_choose(const char *option, const char *text,
                                   enum mr_variant_kind kind, uint32_t *variants,
                                   struct mr_error *error);
 
-/* What a probe reads time from; `env` chooses it, NULL: the default. */
-struct mr_probe_clock {
-    const char *name, *env;
-    bool is_ticks; /* recorded times are the processor's counter */
-};
-extern const struct mr_probe_clock mr_probe_clocks[];
-extern const size_t mr_probe_clock_count;
-/* A bit of *mask for each that was chosen. MR_EUSAGE. */
-enum mr_status mr_probe_clocks_choose(const char *text, uint32_t *mask,
-                                      struct mr_error *error);
+/* The program of its compiler into which nothing is compiled. */
+const struct mr_variant *mr_variant_plain(const struct mr_variant *variant);
 
 /* MR_ENOTFOUND when its tool or package is not on this machine; the error says what to do. */
 enum mr_status mr_variant_find(const struct mr_build *build,

@@ -138,6 +138,8 @@ static json_t *readyz(struct mr_api_request *request)
     return mr_api_fail(request, 503, "%s", why);
 }
 
+#define WANTED "/api/v1/exemplars/wanted"
+
 static const struct route {
     const char *path; /* ending with '/': the rest is the route's tail */
     json_t *(*answer)(struct mr_api_request *request);
@@ -152,6 +154,7 @@ static const struct route {
     {"/api/v1/traces", mr_api_traces, ",limit,sort,"},
     {"/api/v1/traces/", mr_api_trace, ""},
     {"/api/v1/exemplars", mr_api_exemplars, ",entry,shape,limit,"},
+    {WANTED, mr_api_wanted, ""},
     {"/api/v1/exemplars/", mr_api_exemplar, ""},
     {"/api/v1/landscape", mr_api_landscape, ",limit,"},
     {"/api/v1/ledger", mr_api_ledger, ",source,limit,"},
@@ -217,6 +220,23 @@ static enum mr_status reply_json(json_t *body, struct mr_api_reply *reply)
     return MR_OK;
 }
 
+/* `status` where the request has none that is wrong. */
+static enum mr_status reply_body(const struct mr_api_request *request, json_t *body,
+                                 unsigned status, struct mr_api_reply *reply)
+{
+    enum mr_status result;
+
+    if (request->status != 200) {
+        json_decref(body);
+        return mr_api_error(request->status, request->error, reply);
+    }
+    if (!body)
+        return MR_ENOMEM;
+    result = reply_json(body, reply);
+    reply->status = status;
+    return result;
+}
+
 static enum mr_status reply_text(struct mr_api_request *request,
                                  struct mr_api_reply *reply)
 {
@@ -241,12 +261,36 @@ static enum mr_status answer(struct mr_api_request *request, const struct route 
         body = route->answer(request);
         mr_model_read_unlock(request->api->model);
     }
-    if (body && request->status == 200)
-        return reply_json(body, reply);
-    json_decref(body);
-    if (request->status != 200)
-        return mr_api_error(request->status, request->error, reply);
-    return request->text.data ? reply_text(request, reply) : MR_ENOMEM;
+    if (!body && request->status == 200 && request->text.data)
+        return reply_text(request, reply);
+    return reply_body(request, body, 200, reply);
+}
+
+bool mr_api_takes(const char *method, const char *path)
+{
+    if (strcmp(method, "POST") == 0)
+        return strcmp(path, WANTED) == 0;
+    return strcmp(method, "DELETE") == 0 &&
+           strncmp(path, WANTED "/", strlen(WANTED "/")) == 0;
+}
+
+enum mr_status mr_api_change(const struct mr_api *api, const char *path,
+                             const char *method, struct mr_span body,
+                             struct mr_api_reply *reply)
+{
+    bool is_post = strcmp(method, "POST") == 0;
+    struct mr_api_request request = {.api = api, .status = 200};
+    json_t *answer;
+
+    MR_ASSERT(mr_api_takes(method, path));
+    if (!api->wanted)
+        return mr_api_error(503, "this master takes no requests yet", reply);
+    request.root = mr_model_read_lock(api->model);
+    request.tail = is_post ? "" : path + strlen(WANTED "/");
+    answer =
+        is_post ? mr_api_wanted_post(&request, body) : mr_api_wanted_delete(&request);
+    mr_model_read_unlock(api->model);
+    return reply_body(&request, answer, is_post ? 201 : 200, reply);
 }
 
 enum mr_status mr_api_answer(const struct mr_api *api, const char *path,

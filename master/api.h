@@ -12,6 +12,8 @@
  *     /api/v1/shapes/ID   ?depth= ?limit=
  *     /api/v1/exemplars   ?entry=ID ?shape=ID ?limit=
  *     /api/v1/exemplars/ID
+ *     /api/v1/exemplars/wanted                 also POST {"path", "shape", "min_ns", "count", "ttl_s"}
+ *     /api/v1/exemplars/wanted/ID              DELETE alone
  *     /api/v1/landscape   ?limit=
  *     /api/v1/ledger      ?source=ID ?limit=
  *     /api/v1/shares
@@ -27,6 +29,7 @@
 #ifndef MR_MASTER_API_H
 #define MR_MASTER_API_H
 
+#include "base/span.h"
 #include "base/status.h"
 #include "master/ingest.h"
 #include "master/model.h"
@@ -45,8 +48,9 @@ struct mr_api { /* all borrowed; store and ingest may be NULL (no readiness) */
     struct mr_model *model;
     struct mr_store *store;
     struct mr_ingest *ingest;
-    uint64_t start_ns; /* CLOCK_REALTIME */
-    uint64_t gone_ns;  /* struct mr_summary_limits */
+    uint64_t start_ns;             /* CLOCK_REALTIME */
+    uint64_t gone_ns;              /* struct mr_summary_limits */
+    struct mr_wanted_book *wanted; /* NULL: no requests for exemplars are taken */
 };
 
 struct mr_api_param {
@@ -54,7 +58,7 @@ struct mr_api_param {
 };
 
 struct mr_api_reply {
-    unsigned status; /* of HTTP: 200, 400, 404, 503 */
+    unsigned status; /* of HTTP: 200, 201, 400, 404, 429, 503 */
     const char *type;
     char *body; /* the caller's, by free() */
     size_t size;
@@ -63,6 +67,12 @@ struct mr_api_reply {
 /* MR_ENOMEM; everything else is in reply->status with a JSON body that says why. */
 enum mr_status mr_api_answer(const struct mr_api *api, const char *path,
                              const struct mr_api_param *params, size_t param_count,
+                             struct mr_api_reply *reply);
+/* Whether mr_api_change() does something at the path: "POST" or "DELETE". */
+bool mr_api_takes(const char *method, const char *path);
+/* The same for what changes something; `body` is that of a POST. */
+enum mr_status mr_api_change(const struct mr_api *api, const char *path,
+                             const char *method, struct mr_span body,
                              struct mr_api_reply *reply);
 /* A JSON body {"error": ...} for what HTTP itself refuses. MR_ENOMEM. */
 enum mr_status mr_api_error(unsigned status, const char *text,

@@ -27,6 +27,8 @@ static json_t *reasons_json(uint32_t why)
         json_array_append_new(array, json_string("first"));
     if (why & MR_EXEMPLAR_SLOWEST)
         json_array_append_new(array, json_string("slowest"));
+    if (why & MR_EXEMPLAR_ASKED)
+        json_array_append_new(array, json_string("asked"));
     return array;
 }
 

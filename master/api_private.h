@@ -44,9 +44,13 @@ json_t *mr_api_traces(struct mr_api_request *request);
 json_t *mr_api_trace(struct mr_api_request *request);
 json_t *mr_api_exemplars(struct mr_api_request *request);
 json_t *mr_api_exemplar(struct mr_api_request *request);
+json_t *mr_api_wanted(struct mr_api_request *request);
 json_t *mr_api_landscape(struct mr_api_request *request);
 json_t *mr_api_ledger(struct mr_api_request *request);
 json_t *mr_api_shares(struct mr_api_request *request);
+/* Changes; api->wanted is there. */
+json_t *mr_api_wanted_post(struct mr_api_request *request, struct mr_span text);
+json_t *mr_api_wanted_delete(struct mr_api_request *request);
 /* Into request->text; always NULL. */
 json_t *mr_api_metrics(struct mr_api_request *request);
 

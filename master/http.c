@@ -10,6 +10,7 @@
 #include "base/clock.h"
 #include "base/compiler.h"
 #include "base/log.h"
+#include "master/http_body.h"
 #include "master/page.h"
 
 #include <errno.h>
@@ -20,6 +21,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 #include <sys/eventfd.h>
 #include <unistd.h>
 
@@ -55,8 +57,6 @@ static enum MHD_Result send_response(struct MHD_Connection *connection, unsigned
     MHD_add_response_header(response, "X-Content-Type-Options", "nosniff");
     MHD_add_response_header(response, "Referrer-Policy", "no-referrer");
     MHD_add_response_header(response, "Cache-Control", "no-store");
-    if (status == 405)
-        MHD_add_response_header(response, "Allow", "GET, HEAD");
     enum MHD_Result result = MHD_queue_response(connection, status, response);
     MHD_destroy_response(response);
     return result;
@@ -81,6 +81,29 @@ static enum MHD_Result send_error(struct MHD_Connection *connection, unsigned st
     if (mr_api_error(status, text, &reply) != MR_OK)
         return MHD_NO;
     return send_reply(connection, &reply);
+}
+
+/* Of a method that the path does not serve. */
+static enum MHD_Result refuse_method(struct MHD_Connection *connection, const char *path)
+{
+    struct MHD_Response *response;
+    struct mr_api_reply reply;
+    const char *allowed = mr_api_takes("DELETE", path) ? "DELETE"
+                          : mr_api_takes("POST", path) ? "GET, HEAD, POST"
+                                                       : "GET, HEAD";
+    char text[64];
+
+    (void)snprintf(text, sizeof(text), "only these are served here: %s", allowed);
+    if (mr_api_error(405, text, &reply) != MR_OK)
+        return MHD_NO;
+    response =
+        MHD_create_response_from_buffer(reply.size, reply.body, MHD_RESPMEM_MUST_FREE);
+    if (!response) {
+        free(reply.body);
+        return MHD_NO;
+    }
+    MHD_add_response_header(response, "Allow", allowed);
+    return send_response(connection, 405, reply.type, response);
 }
 
 static enum MHD_Result send_page(struct MHD_Connection *connection,
@@ -126,27 +149,87 @@ static enum MHD_Result answer_api(struct MHD_Connection *connection,
     return send_reply(connection, &reply);
 }
 
+static int seen_get; /* a request's state, for one without a body */
+
+static bool is_json(struct MHD_Connection *connection)
+{
+    static const char wanted[] = "application/json";
+    const char *type =
+        MHD_lookup_connection_value(connection, MHD_HEADER_KIND, "Content-Type");
+
+    return type && strncasecmp(type, wanted, strlen(wanted)) == 0;
+}
+
+/*
+ * A request that changes something, once all of it is here. A body must say that it is JSON: what a page from elsewhere
+ * makes a browser send without asking us first cannot say so.
+ */
+static enum MHD_Result answer_change(struct MHD_Connection *connection,
+                                     const struct mr_http *http, const char *path,
+                                     const char *method, const struct mr_http_body *body)
+{
+    struct mr_api_reply reply;
+
+    if (body->is_too_large)
+        return send_error(connection, 413, "the body is too large: at most 4096 bytes");
+    if (strcmp(method, "POST") == 0 && !is_json(connection))
+        return send_error(connection, 415,
+                          "the body must be JSON: Content-Type: application/json");
+    if (mr_api_change(http->api, path, method, mr_span_of(body->data, body->size),
+                      &reply) != MR_OK)
+        return send_error(connection, 503, "out of memory");
+    return send_reply(connection, &reply);
+}
+
+/* Called when its head has come, for each piece of its body, and when all of it is here. */
+static enum MHD_Result on_change(struct MHD_Connection *connection,
+                                 const struct mr_http *http, const char *path,
+                                 const char *method, const char *upload,
+                                 size_t *upload_size, void **state)
+{
+    if (!*state) {
+        *state = mr_http_body_new();
+        return *state ? MHD_YES : MHD_NO;
+    }
+    if (*upload_size == 0)
+        return answer_change(connection, http, path, method, *state);
+    mr_http_body_take(*state, upload, *upload_size);
+    *upload_size = 0;
+    return MHD_YES;
+}
+
 static enum MHD_Result on_request(void *context, struct MHD_Connection *connection,
                                   const char *path, const char *method,
                                   const char *version, const char *upload,
                                   size_t *upload_size, void **state)
 {
-    static int seen;
     const struct mr_http *http = context;
     bool is_get = strcmp(method, "GET") == 0 || strcmp(method, "HEAD") == 0;
 
     MR_UNUSED(version);
-    MR_UNUSED(upload);
+    if (!is_get && mr_api_takes(method, path))
+        return on_change(connection, http, path, method, upload, upload_size, state);
     if (!*state && is_get) { /* the first call comes before the rest of the request */
-        *state = &seen;
+        *state = &seen_get;
         return MHD_YES;
     }
     if (!is_get)
-        return send_error(connection, 405, "only GET and HEAD are served");
+        return refuse_method(connection, path);
     if (*upload_size)
         return MHD_NO; /* a body on a GET: close */
     const struct mr_page_file *file = mr_page_find(path);
     return file ? send_page(connection, file) : answer_api(connection, http, path);
+}
+
+static void on_completed(void *context, struct MHD_Connection *connection, void **state,
+                         enum MHD_RequestTerminationCode how)
+{
+    MR_UNUSED(context);
+    MR_UNUSED(connection);
+    MR_UNUSED(how);
+    if (*state != &seen_get)
+        free(*state);
+    *state = NULL;
 }
 
 static int wait_ms(const struct mr_http *http)
@@ -190,7 +273,8 @@ static enum mr_status open_daemon(struct mr_http *http, int listen_fd,
 {
     http->daemon = MHD_start_daemon(
         MHD_USE_EPOLL | MHD_USE_ERROR_LOG, 0, NULL, NULL, on_request, http,
-        MHD_OPTION_EXTERNAL_LOGGER, log_line, NULL, MHD_OPTION_LISTEN_SOCKET, listen_fd,
+        MHD_OPTION_EXTERNAL_LOGGER, log_line, NULL, MHD_OPTION_NOTIFY_COMPLETED,
+        on_completed, NULL, MHD_OPTION_LISTEN_SOCKET, listen_fd,
         MHD_OPTION_CONNECTION_LIMIT, (unsigned)MR_HTTP_CONNECTIONS_MAX,
         MHD_OPTION_CONNECTION_TIMEOUT, (unsigned)MR_HTTP_IDLE_S,
         MHD_OPTION_CONNECTION_MEMORY_LIMIT, MR_HTTP_REQUEST_BYTES,

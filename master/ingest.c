@@ -298,6 +298,7 @@ static enum mr_status tick(struct mr_ingest *ingest)
         status = acknowledge(ingest);
     if (ingest->is_paused && status == MR_OK)
         status = resume(ingest);
+    mr_ingest_tell_wanted(ingest, now_ns);
     flush_peers(ingest);
     if (now_ns - ingest->ticked_ns >= TICK_NS) {
         ingest->ticked_ns = now_ns;

@@ -21,6 +21,7 @@
 #include "base/error.h"
 #include "master/model.h"
 #include "master/store.h"
+#include "master/wanted.h"
 #include "pipeline/graph.h"
 
 #include <stdatomic.h>
@@ -37,7 +38,8 @@ struct mr_ingest_config {
     uint32_t max_frame;
     uint32_t max_connections;
     uint64_t credit; /* bytes that one sender may have sent without acknowledgement */
-    uint64_t join_timeout_ns; /* of traces to which no further part comes */
+    uint64_t join_timeout_ns;      /* of traces to which no further part comes */
+    struct mr_wanted_book *wanted; /* borrowed: requests for exemplars; NULL: none */
     struct mr_model *model;
     struct mr_store *store;
 };
@@ -53,6 +55,7 @@ struct mr_ingest_config {
     X(bad_frames, "data frames that broke the format")                                   \
     X(gaps, "connections whose sender's oldest frame lay past our position")             \
     X(questions, "questions to the register of custody")                                 \
+    X(wanted_told, "lists of requests for exemplars sent to workers")                    \
     X(pauses, "times that reading waited for the store")                                 \
     X(publishes, "versions of the model published")                                      \
     X(publish_ns, "time spent publishing")                                               \

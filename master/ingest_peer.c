@@ -180,6 +180,7 @@ static void admit(struct mr_ingest *ingest, struct mr_peer *peer,
     }
     peer->id = hello->sender;
     peer->sender = index;
+    peer->takes_wanted = hello->takes_wanted;
     ingest->senders[index].peer = peer;
     welcome(ingest, peer, hello);
 }

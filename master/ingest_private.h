@@ -26,6 +26,8 @@ struct mr_peer {
     uint64_t opened_ns;
     uint64_t linger_until_ns; /* 0: not refused; what still comes is thrown away */
     uint64_t bytes_counted;
+    bool takes_wanted;        /* it passes requests for exemplars on */
+    uint32_t wanted_revision; /* of those that it was told; 0: none */
     bool is_ending; /* BYE came, or the peer closed: goes when all is acknowledged */
     struct mr_peer *next, *previous;
 };
@@ -75,6 +77,10 @@ void mr_ingest_ask(struct mr_ingest *ingest, struct mr_peer *peer,
                    const struct mr_frame *frame);
 /* Tells what has become durable. */
 void mr_ingest_tell_answers(struct mr_ingest *ingest);
+
+/* ingest_wanted.c */
+/* Tells peers the requests for exemplars that are open, where that is news to them. */
+void mr_ingest_tell_wanted(struct mr_ingest *ingest, uint64_t now_ns);
 
 /* Throws away what came of a refused one. False when it is over. */
 bool mr_peer_linger(struct mr_peer *peer, uint64_t now_ns);

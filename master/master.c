@@ -29,6 +29,7 @@ struct master {
     struct mr_ingest *ingest;
     struct mr_http *http;
     struct mr_api api;
+    struct mr_wanted_book *wanted;
     int signal_fd, listen_fd, http_fd;
     uint16_t port, http_port;
 };
@@ -102,6 +103,22 @@ static enum mr_status open_model(struct master *master, struct mr_error *error)
     return status == MR_OK ? mr_store_start(master->store, error) : status;
 }
 
+static void on_asked(void *context, struct mr_id request,
+                     const struct mr_exemplar *exemplar)
+{
+    mr_wanted_book_came(context, request, exemplar);
+}
+
+static enum mr_status open_wanted(struct master *master, struct mr_error *error)
+{
+    master->wanted = malloc(sizeof(*master->wanted));
+    if (!master->wanted)
+        return mr_error_set(error, MR_ENOMEM, "out of memory");
+    mr_wanted_book_init(master->wanted);
+    mr_model_on_asked(master->model, on_asked, master->wanted);
+    return MR_OK;
+}
+
 static enum mr_status start_servers(struct master *master, struct mr_error *error)
 {
     const struct mr_master_options *options = &master->options;
@@ -112,6 +129,7 @@ static enum mr_status start_servers(struct master *master, struct mr_error *erro
         .max_connections = (uint32_t)options->max_connections,
         .credit = options->credit,
         .join_timeout_ns = options->join_timeout_ns,
+        .wanted = master->wanted,
         .model = master->model,
         .store = master->store,
     };
@@ -124,7 +142,8 @@ static enum mr_status start_servers(struct master *master, struct mr_error *erro
                                   .store = master->store,
                                   .ingest = master->ingest,
                                   .start_ns = mr_clock_realtime_ns(),
-                                  .gone_ns = options->host_gone_after_ns};
+                                  .gone_ns = options->host_gone_after_ns,
+                                  .wanted = master->wanted};
     int http_fd = master->http_fd;
     master->http_fd = -1; /* taken */
     return mr_http_start(http_fd, &master->api, &master->http, error);
@@ -172,6 +191,8 @@ static enum mr_status start(struct master *master, struct mr_error *error)
         status = open_ports(master, error);
     if (status == MR_OK)
         status = open_model(master, error);
+    if (status == MR_OK)
+        status = open_wanted(master, error);
     if (status == MR_OK)
         status = start_servers(master, error);
     if (status == MR_OK)
@@ -234,6 +255,9 @@ static bool stop(struct master *master)
     mr_ingest_free(master->ingest);
     mr_store_close(master->store);
     mr_model_free(master->model);
+    if (master->wanted)
+        mr_wanted_book_fini(master->wanted);
+    free(master->wanted);
     if (master->listen_fd >= 0)
         close(master->listen_fd);
     if (master->http_fd >= 0)

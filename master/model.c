@@ -78,7 +78,7 @@ static uint32_t limit_of(const struct mr_model_limits *limits, enum mr_model_tab
     case MR_MODEL_PART:
         return limits->parts;
     case MR_MODEL_EXEMPLAR:
-        return MR_EXEMPLAR_WHYS * limits->exemplars;
+        return MR_MODEL_EXEMPLAR_REASONS * limits->exemplars;
     case MR_MODEL_SHAPE_PATH:
         return limits->shape_paths;
     default:
@@ -101,8 +101,9 @@ enum mr_status mr_model_new(const struct mr_model_limits *limits, struct mr_mode
     mr_joined_sums_init(&model->join_sums);
     model->limits = *limits;
     model->working = working;
-    mr_table_init(&model->exemplar_places, MR_EXEMPLAR_WHYS * (limits->exemplars + 1));
-    for (int i = 0; i < MR_EXEMPLAR_WHYS; i++)
+    mr_table_init(&model->exemplar_places,
+                  MR_MODEL_EXEMPLAR_REASONS * (limits->exemplars + 1));
+    for (int i = 0; i < MR_MODEL_EXEMPLAR_REASONS; i++)
         model->last_exemplar[i] = MR_MODEL_NONE;
     if (mr_joiner_new(limits->parts, &model->joiner) != MR_OK ||
         mr_model_publish(model) != MR_OK) {
@@ -113,6 +114,15 @@ enum mr_status mr_model_new(const struct mr_model_limits *limits, struct mr_mode
     }
     *out = model;
     return MR_OK;
+}
+
+void mr_model_on_asked(struct mr_model *model,
+                       void (*on_asked)(void *context, struct mr_id request,
+                                        const struct mr_exemplar *exemplar),
+                       void *context)
+{
+    model->on_asked = on_asked;
+    model->asked_context = context;
 }
 
 static void free_indices(struct mr_model_indices *indices)

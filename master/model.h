@@ -425,6 +425,15 @@ enum mr_status mr_model_publish(struct mr_model *model);
  */
 void mr_model_set_saved(struct mr_model *model, uint64_t generation);
 
+/*
+ * Who is told of each answer to a request for exemplars (net/wanted.h), with the sites of its calls by index; on the writer's
+ * thread, borrowed during the call. Before the writer's thread starts; not called for what is loaded.
+ */
+void mr_model_on_asked(struct mr_model *model,
+                       void (*on_asked)(void *context, struct mr_id request,
+                                        const struct mr_exemplar *exemplar),
+                       void *context);
+
 /* Once per reading thread, before its first lock and after its last. */
 void mr_model_thread_enter(void);
 void mr_model_thread_leave(void);

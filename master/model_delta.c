@@ -266,10 +266,19 @@ static bool make_call_room(struct mr_model *model, uint32_t count)
     return true;
 }
 
-static enum mr_status take_exemplar(struct apply *apply, const struct mr_delta_item *item)
+/* An exemplar in the model's own indices. */
+struct exemplar {
+    uint32_t entry, shape, source;
+    struct mr_exemplar trace;
+};
+
+/* Of an EXEMPLAR or ASKED. MR_ELIMIT: something that it names was refused. */
+static enum mr_status resolve_exemplar(struct apply *apply,
+                                       const struct mr_delta_item *item,
+                                       struct exemplar *found)
 {
     struct mr_model *model = apply->model;
-    struct mr_exemplar exemplar = *item->exemplar;
+    struct mr_exemplar *trace = &found->trace;
     uint32_t path = index_of(&model->paths, item->path);
     uint32_t source = index_of(&model->sources, item->source);
     uint32_t shape = item->shape == MR_DELTA_NONE ? MR_MODEL_NONE
@@ -280,18 +289,35 @@ static enum mr_status take_exemplar(struct apply *apply, const struct mr_delta_i
     if (!record || record->parent != MR_MODEL_NONE || record->entry == MR_MODEL_NONE ||
         source == MR_MODEL_NONE ||
         (shape == MR_MODEL_NONE && item->shape != MR_DELTA_NONE))
-        return refuse(apply, MR_MODEL_EXEMPLAR);
-    if (!make_call_room(model, exemplar.call_count))
+        return MR_ELIMIT;
+    *found = (struct exemplar){record->entry, shape, source, *item->exemplar};
+    if (!make_call_room(model, trace->call_count))
         return MR_ENOMEM;
-    for (uint32_t i = 0; i < exemplar.call_count; i++) {
-        model->calls[i] = exemplar.items[i];
-        model->calls[i].site = index_of(&model->sites, exemplar.items[i].site);
+    for (uint32_t i = 0; i < trace->call_count; i++) {
+        model->calls[i] = trace->items[i];
+        model->calls[i].site = index_of(&model->sites, trace->items[i].site);
         if (model->calls[i].site == MR_MODEL_NONE)
-            return refuse(apply, MR_MODEL_EXEMPLAR);
+            return MR_ELIMIT;
     }
-    exemplar.items = model->calls;
-    exemplar.source = mr_model_source(model->working, source)->id;
-    return mr_model_put_exemplar(model, record->entry, shape, source, &exemplar);
+    trace->items = model->calls;
+    trace->source = mr_model_source(model->working, source)->id;
+    return MR_OK;
+}
+
+static enum mr_status take_exemplar(struct apply *apply, const struct mr_delta_item *item)
+{
+    struct mr_model *model = apply->model;
+    struct exemplar found;
+    enum mr_status status = resolve_exemplar(apply, item, &found);
+
+    if (status == MR_ELIMIT)
+        return refuse(apply, MR_MODEL_EXEMPLAR);
+    if (status == MR_OK)
+        status = mr_model_put_exemplar(model, found.entry, found.shape, found.source,
+                                       &found.trace);
+    if (status == MR_OK && item->tag == MR_DELTA_ASKED && model->on_asked)
+        model->on_asked(model->asked_context, item->id, &found.trace);
+    return status;
 }
 
 static enum mr_status take_shape_path(struct apply *apply,
@@ -415,6 +441,7 @@ static enum mr_status take(struct apply *apply, const struct mr_delta_item *item
     case MR_DELTA_JOINED_EDGE:
         return take_joined_edge(apply, item);
     case MR_DELTA_EXEMPLAR:
+    case MR_DELTA_ASKED:
         return take_exemplar(apply, item);
     case MR_DELTA_SHAPE_PATH:
         return take_shape_path(apply, item);

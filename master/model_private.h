@@ -24,6 +24,8 @@ struct mr_model_indices {
     uint32_t count, capacity;
 };
 
+#define MR_MODEL_EXEMPLAR_REASONS (MR_EXEMPLAR_WHYS + 1) /* and asked for */
+
 struct mr_model {
     struct mr_model_root *working; /* the writer's; a copy of it is published */
     struct mr_cow cow;
@@ -36,9 +38,15 @@ struct mr_model {
     struct mr_model_indices part_of_slot; /* the joiner's slot -> index in PART */
     struct mr_model_indices parts_free;   /* free indices in PART */
     struct mr_table exemplar_places;      /* place -> record */
-    uint32_t exemplar_counts[MR_EXEMPLAR_WHYS];
-    uint32_t last_exemplar[MR_EXEMPLAR_WHYS]; /* the worst; MR_MODEL_NONE: not known */
+    uint32_t exemplar_counts[MR_MODEL_EXEMPLAR_REASONS];
+    uint32_t last_exemplar
+        [MR_MODEL_EXEMPLAR_REASONS]; /* the worst; MR_MODEL_NONE: not known */
     size_t exemplar_bytes;
+    size_t
+        asked_bytes; /* of those that were asked for: apart, as nobody else may take their room */
+    void (*on_asked)(void *context, struct mr_id request,
+                     const struct mr_exemplar *exemplar);
+    void *asked_context;
     struct mr_exemplar_call *calls; /* scratch of one that is applied */
     uint32_t call_capacity;
     _Atomic uint64_t saved_generation;

@@ -5,6 +5,9 @@
  * An exemplar stands in a place: of a shape (or of the traces of an entry point that have none, the incomplete ones apart) and
  * a reason. There are `exemplars` places per reason. When all are taken, the exemplar that comes last in the order of the
  * reason gives its record up, so that what is kept does not depend on the order in which deltas came.
+ *
+ * One that was asked for stands in a place of its own, and the latest have their places: nobody waits for the others any
+ * more. It always finds room: of the oldest of them only the root call stays, with the rest counted in it.
  */
 #include "base/assert.h"
 #include "base/hash.h"
@@ -15,7 +18,17 @@
 
 static unsigned reason_index(enum mr_exemplar_why why)
 {
+    if (why == MR_EXEMPLAR_ASKED)
+        return MR_EXEMPLAR_WHYS;
     return why == MR_EXEMPLAR_SLOWEST;
+}
+
+/* Whether `a` keeps its place before `b` does. */
+static bool is_better(const struct mr_exemplar *a, const struct mr_exemplar *b,
+                      enum mr_exemplar_why why)
+{
+    return why == MR_EXEMPLAR_ASKED ? mr_exemplar_is_before(b, a, why)
+                                    : mr_exemplar_is_before(a, b, why);
 }
 
 static struct mr_id place_of(uint32_t entry, uint32_t shape,
@@ -23,6 +36,8 @@ static struct mr_id place_of(uint32_t entry, uint32_t shape,
 {
     bool is_apart = shape == MR_MODEL_NONE && exemplar->status == MR_EXEMPLAR_INCOMPLETE;
 
+    if (exemplar->why == MR_EXEMPLAR_ASKED)
+        return mr_model_exemplar_id(exemplar);
     return (struct mr_id){(uint64_t)entry << 32 | shape,
                           (uint64_t)exemplar->why << 1 | is_apart};
 }
@@ -61,8 +76,7 @@ static uint32_t find_last(const struct mr_model_root *root, enum mr_exemplar_why
 
         if (exemplar->why == (uint32_t)why &&
             (last == MR_MODEL_NONE ||
-             mr_exemplar_is_before(&mr_model_exemplar(root, last)->exemplar, exemplar,
-                                   why)))
+             is_better(&mr_model_exemplar(root, last)->exemplar, exemplar, why)))
             last = i;
     }
     return last;
@@ -88,10 +102,14 @@ static enum mr_status choose(struct mr_model *model, struct mr_id place,
             *last = find_last(root, why);
         *index = *last;
     }
-    return mr_exemplar_is_before(exemplar, &mr_model_exemplar(root, *index)->exemplar,
-                                 why)
+    return is_better(exemplar, &mr_model_exemplar(root, *index)->exemplar, why)
                ? MR_OK
                : MR_ELIMIT;
+}
+
+static size_t *bytes_for(struct mr_model *model, uint32_t why)
+{
+    return why == MR_EXEMPLAR_ASKED ? &model->asked_bytes : &model->exemplar_bytes;
 }
 
 static enum mr_status append(struct mr_model *model, struct mr_id place,
@@ -123,10 +141,76 @@ static enum mr_status replace(struct mr_model *model, struct mr_id place, uint32
         status = mr_cow_put(&model->cow, &model->working->tables[MR_MODEL_EXEMPLAR],
                             index, &record->head);
     if (status == MR_OK)
-        model->exemplar_bytes -= old_bytes;
+        *bytes_for(model, record->exemplar.why) -= old_bytes;
     else
         free(record);
     return status;
+}
+
+/* The same trace with its root call alone. */
+static struct mr_model_exemplar *root_alone(const struct mr_model_exemplar *old)
+{
+    const struct mr_exemplar_call *calls = old->calls;
+    struct mr_exemplar_call root = calls[0];
+    struct mr_exemplar exemplar = old->exemplar;
+
+    for (uint32_t i = 1; i < exemplar.call_count; i++)
+        root.elided_ns += calls[i].depth == 1 ? calls[i].total_ns : 0;
+    root.elided_calls = exemplar.calls - 1;
+    exemplar.call_count = 1;
+    exemplar.items = &root;
+    return new_record(old->entry, old->shape, old->source, &exemplar);
+}
+
+/* Of those that were asked for, the oldest that has more than its root. */
+static uint32_t oldest_whole(const struct mr_model_root *root)
+{
+    uint32_t oldest = MR_MODEL_NONE;
+
+    for (uint32_t i = 0; i < mr_model_count(root, MR_MODEL_EXEMPLAR); i++) {
+        const struct mr_exemplar *exemplar = &mr_model_exemplar(root, i)->exemplar;
+
+        if (exemplar->why == MR_EXEMPLAR_ASKED && exemplar->call_count > 1 &&
+            (oldest == MR_MODEL_NONE ||
+             is_better(&mr_model_exemplar(root, oldest)->exemplar, exemplar,
+                       MR_EXEMPLAR_ASKED)))
+            oldest = i;
+    }
+    return oldest;
+}
+
+/* MR_ELIMIT: there is no room even so. */
+static enum mr_status make_asked_room(struct mr_model *model, size_t bytes)
+{
+    while (bytes > model->limits.exemplar_bytes - model->asked_bytes) {
+        uint32_t index = oldest_whole(model->working);
+        const struct mr_model_exemplar *old;
+        struct mr_model_exemplar *record;
+        enum mr_status status;
+
+        if (index == MR_MODEL_NONE)
+            return MR_ELIMIT;
+        old = mr_model_exemplar(model->working, index);
+        record = root_alone(old);
+        if (!record)
+            return MR_ENOMEM;
+        status = replace(model, place_of(old->entry, old->shape, &old->exemplar), index,
+                         record);
+        if (status != MR_OK)
+            return status;
+        model->asked_bytes += bytes_of(&record->exemplar);
+    }
+    return MR_OK;
+}
+
+/* MR_ELIMIT: it does not fit. */
+static enum mr_status make_room(struct mr_model *model, const struct mr_exemplar *given)
+{
+    if (given->why == MR_EXEMPLAR_ASKED)
+        return make_asked_room(model, bytes_of(given));
+    return bytes_of(given) > model->limits.exemplar_bytes - model->exemplar_bytes
+               ? MR_ELIMIT
+               : MR_OK;
 }
 
 /* For one reason. */
@@ -140,17 +224,20 @@ static enum mr_status put_exemplar(struct mr_model *model, uint32_t entry, uint3
 
     if (status != MR_OK)
         return MR_OK; /* it lost */
-    if (bytes_of(exemplar) > model->limits.exemplar_bytes - model->exemplar_bytes) {
+    status = make_room(model, exemplar);
+    if (status == MR_ELIMIT) {
         model->working->refused[MR_MODEL_EXEMPLAR]++;
         return MR_OK;
     }
+    if (status != MR_OK)
+        return status;
     record = new_record(entry, shape, source, exemplar);
     if (!record)
         return MR_ENOMEM;
     status = index == MR_MODEL_NONE ? append(model, place, record)
                                     : replace(model, place, index, record);
     if (status == MR_OK)
-        model->exemplar_bytes += bytes_of(exemplar);
+        *bytes_for(model, exemplar->why) += bytes_of(exemplar);
     model->last_exemplar[reason_index((enum mr_exemplar_why)exemplar->why)] =
         MR_MODEL_NONE;
     return status;
@@ -163,6 +250,8 @@ enum mr_status mr_model_put_exemplar(struct mr_model *model, uint32_t entry,
     enum mr_status status = MR_OK;
 
     MR_ASSERT(exemplar->call_count > 0);
+    if (exemplar->why == MR_EXEMPLAR_ASKED)
+        return put_exemplar(model, entry, shape, source, exemplar);
     for (uint32_t why = 1; why < MR_EXEMPLAR_ALL && status == MR_OK; why <<= 1) {
         struct mr_exemplar one = *exemplar;
 

@@ -460,7 +460,8 @@ static enum mr_status load_exemplar(struct load *load)
     if (entry >= count_of(load, MR_MODEL_ENTRY) ||
         source >= count_of(load, MR_MODEL_SOURCE) ||
         (shape != MR_MODEL_NONE && shape >= count_of(load, MR_MODEL_SHAPE)) ||
-        (exemplar.why != MR_EXEMPLAR_FIRST && exemplar.why != MR_EXEMPLAR_SLOWEST) ||
+        (exemplar.why != MR_EXEMPLAR_FIRST && exemplar.why != MR_EXEMPLAR_SLOWEST &&
+         exemplar.why != MR_EXEMPLAR_ASKED) ||
         status >= MR_EXEMPLAR_STATUS_COUNT ||
         !mr_varint_get_u32(&tree, &exemplar.call_count) || exemplar.call_count == 0 ||
         exemplar.call_count > MR_EXEMPLAR_CALLS_MAX)

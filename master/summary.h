@@ -124,7 +124,8 @@ struct mr_summary_share {
 };
 struct mr_summary_shares {
     struct mr_summary_share of[MR_SHARE_COUNT], all;
-    uint64_t path_ns; /* self time of paths below entry points: attributable to a path */
+    uint64_t
+        path_ns; /* self time of paths below entry points: attributable to a path; at most that of all */
 };
 
 struct mr_summary_parts { /* the account of parts */

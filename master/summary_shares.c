@@ -77,6 +77,9 @@ void mr_summary_make_shares(const struct mr_model_root *root,
         if (!(mr_model_path(root, i)->flags & MR_DELTA_PATH_OUTER))
             shares->path_ns += mr_model_path_stat(root, i)->stats.self.sum;
     take_coverage(&root->totals.entries, shares);
+    /* Of a call tree that is open calls have ended, and are on their paths; of its time nothing is known yet. */
+    if (shares->path_ns > shares->all.time_ns)
+        shares->path_ns = shares->all.time_ns;
 }
 
 static uint64_t counter(const struct mr_model_root *root, const char *name)

@@ -428,6 +428,12 @@ enum mr_status mr_conn_answer(struct mr_conn *conn, const struct mr_custody_ask 
     return send_control(conn, MR_FRAME_ANSWER, mr_span_of(bytes, sizeof(bytes)), nothing);
 }
 
+enum mr_status mr_conn_wanted(struct mr_conn *conn, struct mr_span payload)
+{
+    MR_ASSERT(conn->greeted);
+    return send_control(conn, MR_FRAME_WANTED, payload, nothing);
+}
+
 /* A close() with bytes unread resets the connection, and the peer may lose our ERROR: read some of them away. */
 static void discard_input(struct mr_conn *conn)
 {

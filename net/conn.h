@@ -93,6 +93,8 @@ enum mr_status mr_conn_welcome_epoch(struct mr_conn *conn, uint64_t next_sequenc
                                      uint64_t credit, uint64_t epoch, struct mr_id self);
 /* The register's answer to an ASK of the peer. */
 enum mr_status mr_conn_answer(struct mr_conn *conn, const struct mr_custody_ask *answer);
+/* WANTED, as mr_wanted_put() wrote it; to a peer whose HELLO takes it. */
+enum mr_status mr_conn_wanted(struct mr_conn *conn, struct mr_span payload);
 /*
  * Acknowledges up to `sequence`; nothing is sent when neither that nor the credit is news. MR_OK also when the socket is
  * full (see flush); MR_ELIMIT when the peer does not read our answers, MR_EIO.

@@ -66,6 +66,7 @@ struct mr_hello {
     struct mr_source_info source; /* role probe only */
     struct mr_span resume;        /* may be empty */
     struct mr_custody_hello custody;
+    bool takes_wanted; /* WANTED may be sent to it (net/wanted.h) */
 };
 
 /* Size of the payload, or 0 when it does not fit. */

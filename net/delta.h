@@ -51,6 +51,7 @@ enum mr_delta_tag {
     MR_DELTA_JOINED = 20,
     MR_DELTA_JOINED_STAT = 21,
     MR_DELTA_JOINED_EDGE = 22,
+    MR_DELTA_ASKED = 23,
 };
 
 enum mr_coverage { /* of a trace; DESIGN section 6, FORMAT.md "entry stat" */
@@ -184,6 +185,10 @@ void mr_delta_joined_edge(struct mr_delta_writer *w, uint32_t joined, uint64_t w
 /* `path`: of its entry point; `shape`: MR_DELTA_NONE: of none. Its calls' sites are numbers of this payload. */
 void mr_delta_exemplar(struct mr_delta_writer *w, uint32_t path, uint32_t shape,
                        uint32_t source, const struct mr_exemplar *exemplar);
+/* The same, as the answer to a request (net/wanted.h) for up to `wanted` traces; its reasons are not told. */
+void mr_delta_asked(struct mr_delta_writer *w, struct mr_id request, uint32_t wanted,
+                    uint32_t path, uint32_t shape, uint32_t source,
+                    const struct mr_exemplar *exemplar);
 void mr_delta_shape_path(struct mr_delta_writer *w, uint32_t shape, uint32_t path,
                          const struct mr_shape_path_stats *stats);
 enum mr_status mr_delta_status(const struct mr_delta_writer *w);
@@ -198,9 +203,9 @@ struct mr_delta_item {
     uint32_t parent, scope, site; /* PATH; SHAPE: scope */
     uint32_t flags;               /* PATH */
     uint32_t
-        path; /* PATH_STAT, ENTRY_STAT, OPEN, PATH_COUNTER, SHAPE_PATH; SHAPE, EXEMPLAR: of its entry point */
-    uint32_t shape;  /* SHAPE_STAT, SHAPE_PATH; EXEMPLAR: MR_DELTA_NONE: of none */
-    uint32_t source; /* LEDGER, EXEMPLAR */
+        path; /* PATH_STAT, ENTRY_STAT, OPEN, PATH_COUNTER, SHAPE_PATH; SHAPE, EXEMPLAR, ASKED: of its entry point */
+    uint32_t shape;  /* SHAPE_STAT, SHAPE_PATH; EXEMPLAR, ASKED: MR_DELTA_NONE: of none */
+    uint32_t source; /* LEDGER, EXEMPLAR, ASKED */
     uint32_t stream; /* LEDGER */
     uint64_t window; /* ..._STAT */
     const struct mr_path_stats *path_stats;
@@ -219,7 +224,8 @@ struct mr_delta_item {
     uint32_t joined, place; /* JOINED_STAT, JOINED_EDGE */
     const struct mr_joined_stats *joined_stats;
     const struct mr_edge_stats *edge_stats;
-    const struct mr_exemplar *exemplar; /* EXEMPLAR; without the source's id */
+    const struct mr_exemplar *exemplar; /* EXEMPLAR, ASKED; without the source's id */
+    uint32_t wanted; /* ASKED: traces that the request, whose id is `id`, asks for */
     const struct mr_shape_path_stats *shape_path_stats; /* SHAPE_PATH */
 };
 

@@ -2,6 +2,7 @@
 #include "net/delta.h"
 #include "net/ids.h"
 #include "net/varint.h"
+#include "net/wanted.h"
 
 #include <stdlib.h>
 
@@ -262,25 +263,34 @@ static bool make_call_room(struct mr_delta_reader *r, uint32_t count)
 
 #define CALL_BYTES_MIN 7u
 
-static bool get_exemplar(struct mr_delta_reader *r, struct mr_span *in,
-                         struct mr_delta_item *item)
+static bool get_exemplar_of(struct mr_delta_reader *r, struct mr_span *in,
+                            struct mr_delta_item *item)
 {
     struct mr_exemplar *exemplar = &r->exemplar;
-    uint32_t status;
     uint64_t shape;
 
     item->exemplar = exemplar;
     if (!get_index(in, r->paths, &item->path) || !mr_varint_get(in, &shape) ||
-        shape > r->shapes || !mr_varint_get_u32(in, &exemplar->why) ||
-        exemplar->why == 0 || exemplar->why > MR_EXEMPLAR_ALL ||
-        !get_index(in, MR_EXEMPLAR_STATUS_COUNT, &status) ||
+        shape > r->shapes)
+        return false;
+    item->shape = shape ? (uint32_t)shape - 1 : MR_DELTA_NONE;
+    return true;
+}
+
+/* What stands behind its reasons. */
+static bool get_exemplar_body(struct mr_delta_reader *r, struct mr_span *in,
+                              struct mr_delta_item *item)
+{
+    struct mr_exemplar *exemplar = &r->exemplar;
+    uint32_t status;
+
+    if (!get_index(in, MR_EXEMPLAR_STATUS_COUNT, &status) ||
         !get_index(in, r->sources, &item->source) ||
         !mr_varint_get_u32(in, &exemplar->stream) ||
         !mr_varint_get(in, &exemplar->before) ||
         !mr_varint_get(in, &exemplar->start_ns) || !mr_varint_get(in, &exemplar->calls) ||
         !mr_varint_get_u32(in, &exemplar->call_count))
         return false;
-    item->shape = shape ? (uint32_t)shape - 1 : MR_DELTA_NONE;
     exemplar->status = (enum mr_exemplar_status)status;
     if (exemplar->call_count == 0 || exemplar->call_count > MR_EXEMPLAR_CALLS_MAX ||
         exemplar->call_count > in->size / CALL_BYTES_MIN ||
@@ -289,6 +299,26 @@ static bool get_exemplar(struct mr_delta_reader *r, struct mr_span *in,
     exemplar->items = r->calls;
     return mr_exemplar_get_calls(in, r->sites, exemplar->calls, r->calls,
                                  exemplar->call_count);
+}
+
+static bool get_exemplar(struct mr_delta_reader *r, struct mr_span *in,
+                         struct mr_delta_item *item)
+{
+    struct mr_exemplar *exemplar = &r->exemplar;
+
+    return get_exemplar_of(r, in, item) && mr_varint_get_u32(in, &exemplar->why) &&
+           exemplar->why > 0 && exemplar->why <= MR_EXEMPLAR_ALL &&
+           get_exemplar_body(r, in, item);
+}
+
+static bool get_asked(struct mr_delta_reader *r, struct mr_span *in,
+                      struct mr_delta_item *item)
+{
+    r->exemplar.why = MR_EXEMPLAR_ASKED;
+    return mr_id_take(in, &item->id) && !mr_id_is_zero(item->id) &&
+           mr_varint_get_u32(in, &item->wanted) && item->wanted > 0 &&
+           item->wanted <= MR_WANTED_COUNT_MAX && get_exemplar_of(r, in, item) &&
+           get_exemplar_body(r, in, item);
 }
 
 static bool get_shape_path(struct mr_delta_reader *r, struct mr_span *in,
@@ -347,6 +377,8 @@ static enum outcome get_fields(struct mr_delta_reader *r, struct mr_span in,
         return get_joined_edge(r, &in, item);
     case MR_DELTA_EXEMPLAR:
         return get_exemplar(r, &in, item);
+    case MR_DELTA_ASKED:
+        return get_asked(r, &in, item);
     case MR_DELTA_SHAPE_PATH:
         return get_shape_path(r, &in, item);
     }

@@ -309,23 +309,51 @@ void mr_delta_joined_edge(struct mr_delta_writer *w, uint32_t joined, uint64_t w
              mr_histogram_put_raw(&stats->histogram, at));
 }
 
+/* Whose it is; the byte behind it. */
+static uint8_t *put_exemplar_of(const struct mr_delta_writer *w, uint8_t *at,
+                                uint32_t path, uint32_t shape)
+{
+    MR_ASSERT(path < w->paths && (shape == MR_DELTA_NONE || shape < w->shapes));
+    at = mr_varint_put(at, path);
+    return mr_varint_put(at, shape == MR_DELTA_NONE ? 0 : (uint64_t)shape + 1);
+}
+
+/* What stands behind its reasons. */
+static uint8_t *put_exemplar_body(const struct mr_delta_writer *w, uint8_t *at,
+                                  uint32_t source, const struct mr_exemplar *exemplar)
+{
+    MR_ASSERT(source < w->sources && exemplar->call_count > 0);
+    at = mr_varint_put(at, exemplar->status);
+    at = mr_varint_put(mr_varint_put(at, source), exemplar->stream);
+    at = mr_varint_put(mr_varint_put(at, exemplar->before), exemplar->start_ns);
+    return mr_exemplar_put_calls(exemplar, mr_varint_put(at, exemplar->calls));
+}
+
 void mr_delta_exemplar(struct mr_delta_writer *w, uint32_t path, uint32_t shape,
                        uint32_t source, const struct mr_exemplar *exemplar)
 {
     size_t max = SMALL_MAX + MR_EXEMPLAR_BYTES_MAX(exemplar->call_count);
     uint8_t *fields = begin_item(w, max), *at = fields;
 
-    MR_ASSERT(path < w->paths && (shape == MR_DELTA_NONE || shape < w->shapes) &&
-              source < w->sources && exemplar->call_count > 0);
     if (!fields)
         return;
-    at = mr_varint_put(at, path);
-    at = mr_varint_put(at, shape == MR_DELTA_NONE ? 0 : (uint64_t)shape + 1);
-    at = mr_varint_put(mr_varint_put(at, exemplar->why), exemplar->status);
-    at = mr_varint_put(mr_varint_put(at, source), exemplar->stream);
-    at = mr_varint_put(mr_varint_put(at, exemplar->before), exemplar->start_ns);
-    at = mr_varint_put(at, exemplar->calls);
-    end_item(w, MR_DELTA_EXEMPLAR, fields, mr_exemplar_put_calls(exemplar, at));
+    at = mr_varint_put(put_exemplar_of(w, at, path, shape), exemplar->why);
+    end_item(w, MR_DELTA_EXEMPLAR, fields, put_exemplar_body(w, at, source, exemplar));
+}
+
+void mr_delta_asked(struct mr_delta_writer *w, struct mr_id request, uint32_t wanted,
+                    uint32_t path, uint32_t shape, uint32_t source,
+                    const struct mr_exemplar *exemplar)
+{
+    size_t max = SMALL_MAX + MR_EXEMPLAR_BYTES_MAX(exemplar->call_count);
+    uint8_t *fields = begin_item(w, max), *at = fields;
+
+    MR_ASSERT(!mr_id_is_zero(request) && wanted > 0);
+    if (!fields)
+        return;
+    mr_id_put(request, at);
+    at = put_exemplar_of(w, mr_varint_put(at + ID_SIZE, wanted), path, shape);
+    end_item(w, MR_DELTA_ASKED, fields, put_exemplar_body(w, at, source, exemplar));
 }
 
 void mr_delta_shape_path(struct mr_delta_writer *w, uint32_t shape, uint32_t path,

@@ -8,6 +8,8 @@
 #define FULL_SHARE 0.5
 /* Of a second's events more than before: less is no gain. */
 #define GAIN 1.1
+/* The same: less is a loss, though the link be full no more. */
+#define KEPT 0.95
 /* Of what the link can carry: what a lower level may need. */
 #define ROOM 0.5
 /* Of one processor, for BUSY_NS: the writer is what limits. */
@@ -76,7 +78,10 @@ static bool start_try(struct mr_encoding_choice *choice,
     return change(choice, choice->level + 1, MR_ENCODING_LINK_FULL);
 }
 
-/* A step up was made. It stays when the link is full no more, or carries more events. */
+/*
+ * A step up was made. It stays when more events arrive, or as many on a link that is full no
+ * more. Where fewer do, it was the writer that gave the link room, by its own work.
+ */
 static bool judge(struct mr_encoding_choice *choice,
                   const struct mr_encoding_sample *sample, bool is_full)
 {
@@ -93,12 +98,17 @@ static bool judge(struct mr_encoding_choice *choice,
         return false;
     rate = per_ns(since->events, sample->events, sample->now_ns - since->now_ns);
     choice->is_trying = false;
-    if (!is_full || rate > GAIN * choice->rate_before) {
+    if (rate > (is_full ? GAIN : KEPT) * choice->rate_before) {
         choice->backoff_ns = MR_ENCODING_BACKOFF_MIN_NS;
         return false;
     }
     hold(choice, sample->now_ns);
     return change(choice, choice->from, MR_ENCODING_NO_GAIN);
+}
+
+static uint64_t patience(enum mr_encoding level)
+{
+    return level == MR_ENCODING_WORDS ? MR_ENCODING_UP_WORDS_NS : MR_ENCODING_UP_NS;
 }
 
 static bool on_full(struct mr_encoding_choice *choice,
@@ -115,7 +125,7 @@ static bool on_full(struct mr_encoding_choice *choice,
     if (carried > choice->capacity)
         choice->capacity = carried;
     if (choice->level == choice->limit || sample->now_ns < choice->hold_until_ns ||
-        sample->now_ns - choice->full_since.now_ns < MR_ENCODING_UP_NS)
+        sample->now_ns - choice->full_since.now_ns < patience(choice->level))
         return false;
     return start_try(choice, sample);
 }

@@ -8,9 +8,10 @@
  *     compact  network      2.6 ns to write, 2.2 to read more    1.6 .. 1.9
  *     zstd     full link    2.5 .. 3.3 ns more          0.3 .. 1.5
  *
- * Up: the socket took no more for half of the time, for UP_NS, though the receiver gives credit. That may be the link or
- * the receiver: once what was written before has gone, the events acknowledged per second are compared with those before,
- * and without a gain of a tenth the step is taken back, and the next try is twice as far off. Down: the link was not full
+ * Up: the socket took no more for half of the time, for UP_NS, though the receiver gives credit (from words for UP_WORDS_NS).
+ * That may be the link or the receiver: once what was written before has gone, the events acknowledged per second are compared
+ * with those before, and without a gain of a tenth (or with a loss, where the link is full no more) the step is taken back,
+ * and the next try is twice as far off. Down: the link was not full
  * for DOWN_NS, and what is sent would be half of what the link was seen to carry at most; or the writer itself cannot keep
  * up while the link has room. (docs/why/2026-11-20-wire.md)
  *
@@ -28,6 +29,8 @@
 
 #define MR_ENCODING_PERIOD_NS UINT64_C(100000000)
 #define MR_ENCODING_UP_NS UINT64_C(300000000)
+#define MR_ENCODING_UP_WORDS_NS                                                          \
+    UINT64_C(2000000000) /* own host: mostly the receiver's doing */
 #define MR_ENCODING_TRY_NS UINT64_C(500000000)
 #define MR_ENCODING_DOWN_NS UINT64_C(5000000000)
 #define MR_ENCODING_BACKOFF_MIN_NS UINT64_C(2000000000)

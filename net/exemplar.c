@@ -17,7 +17,8 @@ bool mr_exemplar_is_before(const struct mr_exemplar *a, const struct mr_exemplar
 {
     int sources = mr_id_compare(a->source, b->source);
 
-    MR_ASSERT(why == MR_EXEMPLAR_FIRST || why == MR_EXEMPLAR_SLOWEST);
+    MR_ASSERT(why == MR_EXEMPLAR_FIRST || why == MR_EXEMPLAR_SLOWEST ||
+              why == MR_EXEMPLAR_ASKED);
     if (why == MR_EXEMPLAR_SLOWEST && mr_exemplar_ns(a) != mr_exemplar_ns(b))
         return mr_exemplar_ns(a) > mr_exemplar_ns(b);
     if (a->start_ns != b->start_ns)

@@ -28,7 +28,9 @@ enum mr_exemplar_why { /* ored: what it is kept for */
                        MR_EXEMPLAR_FIRST = 1,
                        MR_EXEMPLAR_SLOWEST = 2,
                        MR_EXEMPLAR_WHYS = 2, /* how many there are */
-                       MR_EXEMPLAR_ALL = 3
+                       MR_EXEMPLAR_ALL = 3,
+                       /* None of these, and alone: somebody asked for it (net/wanted.h). */
+                       MR_EXEMPLAR_ASKED = 4
 };
 
 enum mr_exemplar_status {
@@ -77,7 +79,10 @@ static inline uint64_t mr_exemplar_ns(const struct mr_exemplar *exemplar)
 
 /* Whether they are the same trace. */
 bool mr_exemplar_is_same(const struct mr_exemplar *a, const struct mr_exemplar *b);
-/* Whether `a` comes before `b` in the order of a reason (one bit). False for the same trace. */
+/*
+ * Whether `a` comes before `b` in the order of a reason (one bit). False for the same trace. Of those that were asked for, the
+ * earlier comes first: they are the next ones.
+ */
 bool mr_exemplar_is_before(const struct mr_exemplar *a, const struct mr_exemplar *b,
                            enum mr_exemplar_why why);
 

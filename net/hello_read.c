@@ -304,6 +304,17 @@ static bool get_custody(struct mr_span *in, struct context *context, void *to)
     return custody->is_told;
 }
 
+static bool get_wanted(struct mr_span *in, struct context *context, void *to)
+{
+    uint32_t version;
+
+    MR_UNUSED(context);
+    if (!get_u32(in, &version))
+        return false;
+    ((struct mr_hello *)to)->takes_wanted = version >= 1;
+    return true;
+}
+
 KEY_U32(mr_hello, level)
 KEY_U64(mr_hello, oldest)
 KEY_TEXT(mr_hello, token)
@@ -313,6 +324,7 @@ static const struct key hello_keys[] = {
     {"level", true, get_level},    {"oldest", true, get_oldest},
     {"token", false, get_token},   {"source", false, get_source},
     {"resume", false, get_resume}, {"custody", false, get_custody},
+    {"wanted", false, get_wanted},
 };
 
 static const struct mr_hello hello_defaults = {

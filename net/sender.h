@@ -79,6 +79,8 @@ struct mr_sender_config {
     void (*acked)(void *context, const struct mr_ack *ack);
     /* The register's answer to mr_sender_ask() came (may be NULL). */
     void (*answered)(void *context, const struct mr_custody_ask *answer);
+    /* WANTED came, `payload` unread and borrowed during the call; false: it is malformed (may be NULL: it is passed over). */
+    bool (*wanted)(void *context, struct mr_span payload);
     void *context;
 };
 

@@ -132,6 +132,13 @@ static void on_answer(struct mr_sender *s, uint64_t now_ns, struct mr_span paylo
         s->config.answered(s->config.context, &answer);
 }
 
+static void on_wanted(struct mr_sender *s, uint64_t now_ns, struct mr_span payload)
+{
+    if (s->state != MR_SENDER_OPEN ||
+        (s->config.wanted && !s->config.wanted(s->config.context, payload)))
+        mr_sender_break(s, now_ns, "bad WANTED", 0);
+}
+
 static void on_frame(struct mr_sender *s, uint64_t now_ns, const struct mr_frame *frame)
 {
     switch (frame->type) {
@@ -149,6 +156,9 @@ static void on_frame(struct mr_sender *s, uint64_t now_ns, const struct mr_frame
         break;
     case MR_FRAME_ANSWER:
         on_answer(s, now_ns, frame->payload);
+        break;
+    case MR_FRAME_WANTED:
+        on_wanted(s, now_ns, frame->payload);
         break;
     case MR_FRAME_HEARTBEAT:
         break;

@@ -32,6 +32,7 @@
     X(8, SETTLE, 0)                                                                      \
     X(9, ASK, 0)                                                                         \
     X(10, ANSWER, 0)                                                                     \
+    X(11, WANTED, 0)                                                                     \
     X(16, DICT, 1)                                                                       \
     X(17, CHUNKS, 1)                                                                     \
     X(18, DELTA, 1)

@@ -42,6 +42,7 @@ static const size_t item_sizes[MR_ACC_SET_COUNT] = {
     [MR_ACC_PART] = sizeof(struct mr_acc_part),
     [MR_ACC_SHAPE_PATH_ROW] = sizeof(struct mr_acc_shape_path_row),
     [MR_ACC_EXEMPLAR] = sizeof(struct mr_acc_exemplar),
+    [MR_ACC_ASKED] = sizeof(struct mr_acc_asked),
 };
 
 static uint32_t or_default(uint32_t value, uint32_t fallback)
@@ -67,7 +68,7 @@ static uint32_t set_limit(const struct mr_accumulator *acc, int kind)
 {
     if (kind == MR_ACC_COUNTER)
         return MR_ACCUMULATOR_COUNTERS_MAX;
-    if (kind == MR_ACC_EXEMPLAR)
+    if (kind == MR_ACC_EXEMPLAR || kind == MR_ACC_ASKED)
         return MR_ACCUMULATOR_EXEMPLARS_MAX;
     return kind < MR_ACC_PATH_ROW ? acc->limits.paths_max : acc->limits.rows_max;
 }
@@ -483,6 +484,8 @@ static enum mr_status merge_item(struct mr_accumulator *acc,
         return mr_acc_merge_joined_edge(acc, item);
     case MR_DELTA_EXEMPLAR:
         return mr_acc_merge_exemplar(acc, item);
+    case MR_DELTA_ASKED:
+        return mr_acc_merge_asked(acc, item);
     case MR_DELTA_SHAPE_PATH:
         return mr_acc_merge_shape_path(acc, item);
     }

@@ -17,6 +17,7 @@
  *     part                       the part                one of the same id is the same
  *     (shape, path)              shape path stats        sums, min, max
  *     (shape, reason)            exemplar                the one that comes first (net/exemplar.h)
+ *     (request, trace)           answer                  the first of each request, as many as it asks for
  *
  * Paths, shapes, sources are known by their 128-bit ids (FORMAT.md section 7) and kept
  * only while a row names them. All is bounded by the limits; a payload that does not fit

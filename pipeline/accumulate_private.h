@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The inside of an accumulator, shared by accumulate.c (merging), accumulate_joined.c,
- * accumulate_traces.c, accumulate_names.c, accumulate_set.c (storage) and
+ * accumulate_traces.c, accumulate_asked.c, accumulate_names.c, accumulate_set.c (storage) and
  * accumulate_write.c. Nobody else includes it.
  *
  * Everything is a set: items in an array, and a table from a 128-bit key to the item's
@@ -21,6 +21,7 @@
  *     COUNTER  hash of the name
  *     EXEMPLAR (index of path, reason; index of shape)
  *     SHAPE_PATH_ROW (index of shape, index of path)
+ *     ASKED    hash of the request and the trace
  */
 #ifndef MR_PIPELINE_ACCUMULATE_PRIVATE_H
 #define MR_PIPELINE_ACCUMULATE_PRIVATE_H
@@ -52,6 +53,7 @@ enum mr_acc_set_kind {
     MR_ACC_PART,
     MR_ACC_SHAPE_PATH_ROW,
     MR_ACC_EXEMPLAR,
+    MR_ACC_ASKED,
     MR_ACC_SET_COUNT
 };
 
@@ -136,6 +138,11 @@ struct mr_acc_exemplar {  /* for one reason */
     uint32_t source;
     struct mr_exemplar exemplar;
     struct mr_exemplar_call *calls; /* its items; sites by index; owned */
+};
+struct mr_acc_asked { /* an answer to a request */
+    struct mr_id request;
+    uint32_t wanted;              /* how many it asks for */
+    struct mr_acc_exemplar trace; /* its `why` is MR_EXEMPLAR_ASKED */
 };
 struct mr_acc_open {
     uint32_t path, stack; /* stack: MR_ACC_NONE */
@@ -256,7 +263,19 @@ enum mr_status mr_acc_merge_exemplar(struct mr_accumulator *acc,
                                      const struct mr_delta_item *item);
 enum mr_status mr_acc_merge_shape_path(struct mr_accumulator *acc,
                                        const struct mr_delta_item *item);
-/* Before the set is cleared. */
+/* The item's trace in names of the sets; its calls are still the item's. MR_ELIMIT, MR_ENOMEM. */
+enum mr_status mr_acc_exemplar_names(struct mr_accumulator *acc,
+                                     const struct mr_delta_item *item,
+                                     struct mr_acc_exemplar *row);
+/* The trace's calls with sites of the set. MR_ELIMIT, MR_ENOMEM: nothing is left. */
+enum mr_status mr_acc_copy_calls(struct mr_accumulator *acc,
+                                 const struct mr_exemplar *exemplar,
+                                 struct mr_exemplar_call **calls);
+/* The row takes the copy; or gives it up. */
+void mr_acc_hold_calls(struct mr_accumulator *acc, struct mr_acc_exemplar *row,
+                       struct mr_exemplar_call *calls);
+void mr_acc_forget_calls(struct mr_accumulator *acc, struct mr_acc_exemplar *row);
+/* Before the sets are cleared: of exemplars, and answers too. */
 void mr_acc_forget_exemplars(struct mr_accumulator *acc);
 /* What it is written with: one that is there for two reasons is written once, for both; 0: not at all. */
 uint32_t mr_acc_exemplar_reasons(const struct mr_accumulator *acc,
@@ -264,6 +283,13 @@ uint32_t mr_acc_exemplar_reasons(const struct mr_accumulator *acc,
 /* Of its shape under its entry point. */
 struct mr_id mr_acc_exemplar_id(const struct mr_accumulator *acc,
                                 const struct mr_acc_exemplar *row);
+
+/* accumulate_asked.c */
+enum mr_status mr_acc_merge_asked(struct mr_accumulator *acc,
+                                  const struct mr_delta_item *item);
+void mr_acc_forget_asked(struct mr_accumulator *acc);
+/* Of the request and the trace. */
+struct mr_id mr_acc_asked_id(const struct mr_acc_asked *row);
 
 /* Grows `*array` to hold `needed` items of `size` bytes; new ones are zero. MR_ENOMEM. */
 enum mr_status mr_acc_grow(void **array, uint32_t *capacity, uint32_t needed,

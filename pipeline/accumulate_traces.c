@@ -21,7 +21,7 @@ static size_t bytes_of(uint32_t call_count)
     return call_count * sizeof(struct mr_exemplar_call);
 }
 
-static void forget_calls(struct mr_accumulator *acc, struct mr_acc_exemplar *row)
+void mr_acc_forget_calls(struct mr_accumulator *acc, struct mr_acc_exemplar *row)
 {
     acc->exemplar_bytes -= bytes_of(row->exemplar.call_count);
     free(row->calls);
@@ -29,17 +29,24 @@ static void forget_calls(struct mr_accumulator *acc, struct mr_acc_exemplar *row
     row->exemplar.call_count = 0;
 }
 
+void mr_acc_hold_calls(struct mr_accumulator *acc, struct mr_acc_exemplar *row,
+                       struct mr_exemplar_call *calls)
+{
+    row->exemplar.items = row->calls = calls;
+    acc->exemplar_bytes += bytes_of(row->exemplar.call_count);
+}
+
 void mr_acc_forget_exemplars(struct mr_accumulator *acc)
 {
     struct mr_acc_set *set = &acc->sets[MR_ACC_EXEMPLAR];
 
     for (uint32_t i = 0; i < set->count; i++)
-        forget_calls(acc, mr_acc_at(set, i));
+        mr_acc_forget_calls(acc, mr_acc_at(set, i));
+    mr_acc_forget_asked(acc);
     MR_ASSERT(acc->exemplar_bytes == 0);
 }
 
-/* The item's calls with sites of the set. MR_ELIMIT, MR_ENOMEM: nothing is left. */
-static enum mr_status copy_calls(struct mr_accumulator *acc,
+enum mr_status mr_acc_copy_calls(struct mr_accumulator *acc,
                                  const struct mr_exemplar *exemplar,
                                  struct mr_exemplar_call **calls)
 {
@@ -79,7 +86,7 @@ static enum mr_status take_place(struct mr_accumulator *acc,
     row = mr_acc_at(set, index);
     if (!is_new && !mr_exemplar_is_before(&given->exemplar, &row->exemplar, why))
         return MR_OK;
-    status = copy_calls(acc, &given->exemplar, &calls);
+    status = mr_acc_copy_calls(acc, &given->exemplar, &calls);
     if (status != MR_OK && is_new) { /* as if it had not been taken */
         (void)mr_table_remove(&set->table, key);
         set->count--;
@@ -87,29 +94,39 @@ static enum mr_status take_place(struct mr_accumulator *acc,
     if (status != MR_OK)
         return status;
     if (!is_new)
-        forget_calls(acc, row);
+        mr_acc_forget_calls(acc, row);
     *row = *given;
     row->exemplar.why = why;
-    row->exemplar.items = row->calls = calls;
-    acc->exemplar_bytes += bytes_of(row->exemplar.call_count);
+    mr_acc_hold_calls(acc, row, calls);
+    return MR_OK;
+}
+
+enum mr_status mr_acc_exemplar_names(struct mr_accumulator *acc,
+                                     const struct mr_delta_item *item,
+                                     struct mr_acc_exemplar *row)
+{
+    const struct mr_acc_name *source;
+    enum mr_status status;
+
+    *row = (struct mr_acc_exemplar){.shape = MR_ACC_NONE, .exemplar = *item->exemplar};
+    status = mr_acc_intern_path(acc, item->path, &row->path);
+    if (status == MR_OK && item->shape != MR_DELTA_NONE)
+        status = mr_acc_intern_shape(acc, item->shape, &row->shape);
+    if (status == MR_OK)
+        status = mr_acc_intern_name(acc, MR_ACC_SOURCE, item->source, &row->source);
+    if (status != MR_OK)
+        return status;
+    source = mr_acc_at(&acc->sets[MR_ACC_SOURCE], row->source);
+    row->exemplar.source = source->id;
     return MR_OK;
 }
 
 enum mr_status mr_acc_merge_exemplar(struct mr_accumulator *acc,
                                      const struct mr_delta_item *item)
 {
-    struct mr_acc_exemplar given = {.shape = MR_ACC_NONE, .exemplar = *item->exemplar};
-    enum mr_status status = mr_acc_intern_path(acc, item->path, &given.path);
-    const struct mr_acc_name *source;
+    struct mr_acc_exemplar given;
+    enum mr_status status = mr_acc_exemplar_names(acc, item, &given);
 
-    if (status == MR_OK && item->shape != MR_DELTA_NONE)
-        status = mr_acc_intern_shape(acc, item->shape, &given.shape);
-    if (status == MR_OK)
-        status = mr_acc_intern_name(acc, MR_ACC_SOURCE, item->source, &given.source);
-    if (status != MR_OK)
-        return status;
-    source = mr_acc_at(&acc->sets[MR_ACC_SOURCE], given.source);
-    given.exemplar.source = source->id;
     for (uint32_t why = 1; why < MR_EXEMPLAR_ALL && status == MR_OK; why <<= 1)
         if (item->exemplar->why & why)
             status = take_place(acc, &given, (enum mr_exemplar_why)why);

@@ -63,6 +63,8 @@ static struct mr_acc_order order_of(const struct mr_accumulator *acc,
         return by(mr_hash128(mr_span_of(ids, sizeof(ids))), 0);
     case MR_ACC_EXEMPLAR:
         return by(mr_acc_exemplar_id(acc, exemplar), exemplar->exemplar.why);
+    case MR_ACC_ASKED:
+        return by(mr_acc_asked_id(item), 0);
     default:
         MR_ASSERT(kind == MR_ACC_COUNTER);
         return by(((const struct mr_acc_counter *)item)->key, 0);
@@ -186,31 +188,52 @@ static uint32_t write_shape(struct mr_accumulator *acc, struct mr_delta_writer *
     return shape->place.index;
 }
 
-static void write_exemplar(struct mr_accumulator *acc, struct mr_delta_writer *w,
-                           const struct mr_acc_exemplar *row)
+/* Where an exemplar stands in the payload: `exemplar` is it, with sites of the payload. False: the writer has failed. */
+static bool write_exemplar_names(struct mr_accumulator *acc, struct mr_delta_writer *w,
+                                 const struct mr_acc_exemplar *row,
+                                 struct mr_exemplar *exemplar, uint32_t *path,
+                                 uint32_t *shape)
 {
-    struct mr_exemplar exemplar = row->exemplar;
     void *calls = acc->calls;
-    uint32_t path, shape = MR_DELTA_NONE;
 
-    exemplar.why = mr_acc_exemplar_reasons(acc, row);
-    if (exemplar.why == 0)
-        return;
-    w->status = mr_acc_grow(&calls, &acc->call_capacity, exemplar.call_count,
+    *exemplar = row->exemplar;
+    w->status = mr_acc_grow(&calls, &acc->call_capacity, exemplar->call_count,
                             sizeof(*acc->calls));
     acc->calls = calls;
     if (w->status != MR_OK)
-        return;
-    for (uint32_t i = 0; i < exemplar.call_count; i++) {
+        return false;
+    for (uint32_t i = 0; i < exemplar->call_count; i++) {
         acc->calls[i] = row->calls[i];
         acc->calls[i].site = write_name(acc, w, MR_ACC_SITE, row->calls[i].site);
     }
-    exemplar.items = acc->calls;
-    path = write_path(acc, w, row->path);
-    if (row->shape != MR_ACC_NONE)
-        shape = write_shape(acc, w, row->shape);
+    exemplar->items = acc->calls;
+    *path = write_path(acc, w, row->path);
+    *shape = row->shape == MR_ACC_NONE ? MR_DELTA_NONE : write_shape(acc, w, row->shape);
+    return true;
+}
+
+static void write_exemplar(struct mr_accumulator *acc, struct mr_delta_writer *w,
+                           const struct mr_acc_exemplar *row)
+{
+    uint32_t why = mr_acc_exemplar_reasons(acc, row), path, shape;
+    struct mr_exemplar exemplar;
+
+    if (why == 0 || !write_exemplar_names(acc, w, row, &exemplar, &path, &shape))
+        return;
+    exemplar.why = why;
     mr_delta_exemplar(w, path, shape, write_name(acc, w, MR_ACC_SOURCE, row->source),
                       &exemplar);
+}
+
+static void write_asked(struct mr_accumulator *acc, struct mr_delta_writer *w,
+                        const struct mr_acc_asked *row)
+{
+    struct mr_exemplar exemplar;
+    uint32_t path, shape;
+
+    if (write_exemplar_names(acc, w, &row->trace, &exemplar, &path, &shape))
+        mr_delta_asked(w, row->request, row->wanted, path, shape,
+                       write_name(acc, w, MR_ACC_SOURCE, row->trace.source), &exemplar);
 }
 
 static void write_row(struct mr_accumulator *acc, struct mr_delta_writer *w,
@@ -270,6 +293,9 @@ static void write_row(struct mr_accumulator *acc, struct mr_delta_writer *w,
         break;
     case MR_ACC_EXEMPLAR:
         write_exemplar(acc, w, item);
+        break;
+    case MR_ACC_ASKED:
+        write_asked(acc, w, item);
         break;
     default:
         mr_delta_counter(w, counter->name, counter->value);

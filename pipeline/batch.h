@@ -61,7 +61,7 @@ enum mr_event_kind {
     MR_EVENT_TRACE_BROKEN =
         10, /* the open call trees lost events here: incomplete from now on */
     MR_EVENT_LEARNED =
-        11, /* the innermost open call, a root, is an outer frame from now on */
+        11, /* the calls of the open call tree, the only one, are outer frames from now on */
     MR_EVENT_WORD =
         12, /* ns: word number `site` of the link that follows; see mr_link_kind */
     MR_EVENT_LINK = 13, /* site: enum mr_link_kind; joins call trees */

@@ -26,19 +26,20 @@ static void settle(struct mr_bin_pool *pool)
 void mr_bin_pool_init(struct mr_bin_pool *pool, uint32_t limit)
 {
     MR_ASSERT(limit >= 2 * MR_BINS_COUNT);
-    *pool = (struct mr_bin_pool){.limit = limit};
+    *pool =
+        (struct mr_bin_pool){.limit = limit + MR_BINS_NOWHERE, .used = MR_BINS_NOWHERE};
     forget_later(pool);
 }
 
 void mr_bin_pool_fini(struct mr_bin_pool *pool)
 {
     mr_pages_free(pool->counts, pool->capacity * sizeof(*pool->counts));
-    mr_bin_pool_init(pool, pool->limit);
+    mr_bin_pool_init(pool, pool->limit - MR_BINS_NOWHERE);
 }
 
 void mr_bin_pool_reset(struct mr_bin_pool *pool)
 {
-    pool->used = 0;
+    pool->used = MR_BINS_NOWHERE;
     forget_later(pool);
 }
 
@@ -58,7 +59,7 @@ static bool take(struct mr_bin_pool *pool, uint32_t count, uint32_t *offset)
         grown = mr_pages_alloc(capacity * sizeof(*grown));
         if (!grown)
             return false;
-        if (pool->used)
+        if (pool->counts)
             memcpy(grown, pool->counts, pool->used * sizeof(*grown));
         mr_pages_free(pool->counts, pool->capacity * sizeof(*pool->counts));
         pool->counts = grown;

@@ -23,6 +23,8 @@
 #include "net/histogram.h"
 
 #define MR_BINS_COUNT 2049u /* bins 0 .. 2048 */
+/* Counts at the beginning of a pool that nobody reads: for what is to be counted nowhere, without a branch. */
+#define MR_BINS_NOWHERE 16u
 
 struct mr_bins {
     uint32_t offset;       /* of its run in the pool */

@@ -68,7 +68,7 @@ bool mr_filter_can_emit(const struct mr_filter *filter);
  * Named counters of an instance, shown in metrics and sent upward as delta counters: what was clamped, skipped, unknown.
  * `slot` is 0 .. MR_FILTER_COUNTERS - 1; names are set once in open().
  */
-#define MR_FILTER_COUNTERS 16
+#define MR_FILTER_COUNTERS 24
 void mr_filter_name_counter(struct mr_filter *filter, uint32_t slot, const char *name);
 void mr_filter_count(struct mr_filter *filter, uint32_t slot, uint64_t add);
 

@@ -38,7 +38,7 @@ struct mr_graph_node {
 };
 
 #define MR_GRAPH_NODES_MAX 16
-#define MR_GRAPH_INPUTS_MAX 64
+#define MR_GRAPH_INPUTS_MAX 256
 #define MR_GRAPH_PIPE_BATCHES 64 /* capacity of a pipe; power of two */
 
 struct mr_graph;

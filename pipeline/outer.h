@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Which sites are outer frames and which are forced roots, per scope (DESIGN section 6): named by option (globs over names),
- * by attribute of a named site, or learned. A property of (scope, site), so that it is one for all streams of a lane.
+ * Which sites are outer frames and which are forced roots, per scope (DESIGN section 6): named by option (globs over names)
+ * or by attribute of a named site. A property of (scope, site), so that it is one for all streams of a lane. What is learned
+ * is of one stream (reconstruct_outer.c).
  * One thread. A byte per site and scope; limits: those of the site table, MR_OUTER_SCOPES_MAX scopes (past it: the last
  * one is shared).
  *
@@ -26,7 +27,6 @@ enum mr_outer_flag {
     MR_OUTER_ROOT = 2,      /* its calls are roots wherever they are entered */
     MR_OUTER_KNOWN = 4,     /* options and attributes were looked at */
     MR_OUTER_ANNOUNCED = 8, /* told upward */
-    MR_OUTER_LEARNED = 16
 };
 
 struct mr_outer_config {
@@ -61,13 +61,14 @@ enum mr_status mr_outer_scope(struct mr_outer *outer, struct mr_id id, uint32_t 
 bool mr_outer_has_roots(const struct mr_outer *outer);
 /* MR_OUTER_FRAME and MR_OUTER_ROOT as far as known; 0 also without memory. */
 uint8_t mr_outer_flags(struct mr_outer *outer, uint32_t scope, uint32_t site);
-/* Whether options and attributes are known to say nothing of the site, and nothing was learned. */
+/* Whether options and attributes are known to say nothing of the site. */
 static inline bool mr_outer_is_ordinary(const struct mr_outer *outer, uint32_t scope,
                                         uint32_t site)
 {
     const struct mr_outer_scope *entry = &outer->scopes[scope];
 
-    return site < entry->capacity && entry->flags[site] == MR_OUTER_KNOWN;
+    return site < entry->capacity &&
+           (entry->flags[site] & ~MR_OUTER_ANNOUNCED) == MR_OUTER_KNOWN;
 }
 /* Sets flags; false without memory, or when they were all set before. */
 bool mr_outer_set(struct mr_outer *outer, uint32_t scope, uint32_t site, uint8_t flags);

@@ -55,6 +55,8 @@ enum mr_status mr_source_new(const struct mr_hello *hello, bool group_by_host,
     made->role = hello->role;
     made->level = hello->level;
     made->is_continuation = hello->oldest > 1;
+    made->link_encoding = MR_ENCODING_WORDS;
+    made->link_reason = MR_ENCODING_SAME_HOST;
     mr_modules_init(&made->modules, MR_SOURCE_MODULES_MAX);
     mr_site_map_init(&made->named, MR_SOURCE_SITES_MAX);
     mr_site_map_init(&made->map, MR_SOURCE_SITES_MAX);

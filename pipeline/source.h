@@ -104,7 +104,9 @@ struct mr_source {
     struct mr_id
         counter_ids[MR_SOURCE_COUNTERS_MAX];  /* by their place in counter records */
     uint64_t loss_told[MR_LOSS_REASON_COUNT]; /* cumulative, of the source's loss items */
-    struct mr_stream **slots;                 /* open addressing by stream number */
+    uint32_t link_encoding,
+        link_reason;          /* as it told at last; words, same host: nothing yet */
+    struct mr_stream **slots; /* open addressing by stream number */
     uint32_t stream_count, slot_count;
     struct mr_stream *last_stream;
     _Atomic bool is_broken, is_done;

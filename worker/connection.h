@@ -35,6 +35,8 @@ struct mr_connection {
     bool
         is_stalled; /* the spool is full: nothing is read, and the lane's epoll does not watch it */
     uint64_t stalled_ns; /* since when */
+    uint32_t
+        wanted_revision; /* of the requests for exemplars that it was told; 0: none */
     struct mr_connection *next, *previous;
 };
 

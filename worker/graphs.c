@@ -30,6 +30,8 @@ struct lane_parts {
 #define PART_BYTES_MAX                                                                   \
     (UINT32_C(1) << 20) /* of a delta: what merge and reduce have by default */
 
+#define SITE_BYTES 18u /* of a call's site in a delta */
+
 /* Of worker/counters.def, what the ledger of the master shows by level. */
 #define TOLD_COUNTERS(X)                                                                 \
     X(frames)                                                                            \
@@ -60,9 +62,10 @@ struct mr_worker_graphs {
     struct mr_merge_config merge;
     struct mr_forward_config forward;
     struct mr_forward_link link;
-    struct mr_resolver *resolver; /* of --forward; NULL: its hosts are numeric */
-    struct mr_asks *asks;         /* borrowed */
-    struct mr_spool *spool;       /* borrowed; NULL: none */
+    struct mr_resolver *resolver;   /* of --forward; NULL: its hosts are numeric */
+    struct mr_asks *asks;           /* borrowed */
+    struct mr_wanted_board *wanted; /* borrowed */
+    struct mr_spool *spool;         /* borrowed; NULL: none */
     struct mr_graph *graphs[MR_WORKER_LANES_MAX + 1]; /* the lanes', then the trunk */
     uint32_t lane_count;
     uint32_t graph_count; /* made so far */
@@ -93,6 +96,15 @@ static uint32_t part_bytes(const struct mr_worker_options *options)
     return quarter < PART_BYTES_MAX ? quarter : PART_BYTES_MAX;
 }
 
+/* Of an exemplar that was asked for: behind a part of a delta that is almost full it must still fit a frame. */
+static uint32_t asked_calls(const struct mr_worker_options *options)
+{
+    uint64_t calls = (options->max_frame - part_bytes(options)) /
+                     (MR_EXEMPLAR_BYTES_MAX(1) + SITE_BYTES);
+
+    return calls < MR_EXEMPLAR_CALLS_MAX ? (uint32_t)calls : MR_EXEMPLAR_CALLS_MAX;
+}
+
 /* For globs over names. The first function of a module makes the lane read its symbols. */
 static const char *resolve(void *context, const struct mr_site *site)
 {
@@ -104,6 +116,14 @@ static const char *resolve(void *context, const struct mr_site *site)
                           site->offset, &symbol) != MR_OK)
         return NULL;
     return *symbol.name ? symbol.name : NULL;
+}
+
+/* Of what a driver may spend in a second, so that more lanes do not cost more; 0 stays 0. */
+static uint64_t lane_part(const struct mr_worker_options *options, uint64_t of_driver)
+{
+    uint64_t part = of_driver * options->drivers / options->lanes;
+
+    return of_driver > 0 && part == 0 ? 1 : part;
 }
 
 static void configure_lane(struct lane_parts *lane,
@@ -138,14 +158,16 @@ static void configure_lane(struct lane_parts *lane,
     lane->reduce.delta_bytes_max = part_bytes(options);
     lane->reduce.paths_max = (uint32_t)options->max_paths;
     lane->reduce.nodes_max = (uint32_t)options->max_nodes;
-    lane->reduce.new_nodes_s = options->new_nodes;
+    lane->reduce.new_nodes_s = lane_part(options, options->new_nodes);
     lane->reduce.shapes_max = (uint32_t)options->max_shapes;
     lane->reduce.trace_children_max = (uint32_t)options->max_trace;
     lane->reduce.exemplar_calls =
         (uint32_t)(options->exemplar_bytes / sizeof(struct mr_exemplar_call));
     lane->reduce.exemplars_max = (uint32_t)options->exemplars;
     lane->reduce.exemplar_open_bytes = options->exemplar_memory;
-    lane->reduce.shape_calls_s = options->shape_calls;
+    lane->reduce.shape_calls_s = lane_part(options, options->shape_calls);
+    lane->reduce.asked_calls = asked_calls(options);
+    lane->reduce.asked_bytes = options->asked_memory;
 }
 
 static enum mr_status new_lane(struct mr_worker_graphs *graphs,
@@ -171,6 +193,7 @@ static enum mr_status new_lane(struct mr_worker_graphs *graphs,
     if (status != MR_OK)
         return mr_error_set(error, status, "no memory for a lane's sites");
     configure_lane(lane, options, incarnation);
+    lane->reduce.wanted = graphs->wanted;
     lane->decode.has_marks = lane->reduce.has_marks = graphs->spool != NULL;
     (void)snprintf(name, sizeof(name), "lane%u", index);
     return mr_graph_new(nodes, node_count - options->until, name, &graphs->graphs[index],
@@ -222,6 +245,7 @@ static void configure_trunk(struct mr_worker_graphs *graphs,
         .link = &graphs->link,
         .resolver = graphs->resolver,
         .asks = graphs->asks,
+        .wanted = graphs->wanted,
         .spool = graphs->spool,
     };
     memcpy(graphs->forward.addresses, options->addresses, sizeof(options->addresses));
@@ -243,6 +267,7 @@ static enum mr_status join_and_start(struct mr_worker_graphs *graphs, bool makes
 
 enum mr_status mr_worker_graphs_new(const struct mr_worker_options *options,
                                     struct mr_id incarnation, struct mr_asks *asks,
+                                    struct mr_wanted_board *wanted,
                                     struct mr_spool *spool,
                                     const struct mr_worker_counters *counters,
                                     struct mr_worker_graphs **out, struct mr_error *error)
@@ -256,6 +281,7 @@ enum mr_status mr_worker_graphs_new(const struct mr_worker_options *options,
     MR_ASSERT(options->lanes > 0 && options->lanes <= MR_WORKER_LANES_MAX);
     graphs->lane_count = (uint32_t)options->lanes;
     graphs->asks = asks;
+    graphs->wanted = wanted;
     graphs->spool = spool;
     status = mr_resolver_start(&options->forward_at, &graphs->resolver, error);
     configure_account(&graphs->account, (uint32_t)options->level, counters);

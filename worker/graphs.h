@@ -24,13 +24,14 @@
 #include "worker/counters.h"
 #include "worker/options.h"
 
-#define MR_WORKER_LANES_MAX 64
+#define MR_WORKER_LANES_MAX 256
 
 struct mr_worker_graphs;
 
-/* `counters` are told upward; borrowed, as asks and spool. */
+/* `counters` are told upward; borrowed, as asks, wanted and spool. */
 enum mr_status mr_worker_graphs_new(const struct mr_worker_options *options,
                                     struct mr_id incarnation, struct mr_asks *asks,
+                                    struct mr_wanted_board *wanted,
                                     struct mr_spool *spool,
                                     const struct mr_worker_counters *counters,
                                     struct mr_worker_graphs **graphs,

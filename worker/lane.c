@@ -5,7 +5,7 @@
  * stop_at_ns  main thread       lane          release store [S], acquire load [T]; wake_fd tells
  * has_ended   lane              main thread   release store [E], acquire load [F]
  * load        greeter, lane     greeter       relaxed: a measure
- * the rest    the lane's thread (start and join happen before and after it)
+ * the rest    the lane's thread (start and join happen before and after it; worker/driver.c orders one behind another)
  * Pairs: [S]-[T] what main did before the stop; [E]-[F] all that the lane did. Progress: give and stop block for a moment at most.
  */
 #include "worker/lane_private.h"
@@ -427,6 +427,7 @@ static void tick(struct mr_lane *lane)
     if (status != MR_OK && lane->status == MR_OK)
         lane->status = status;
     tend_connections(lane);
+    mr_lane_tell_wanted(lane);
     lane->doubts = 0;
     mr_senders_sweep(&lane->senders, visit_sender, lane);
     mr_lane_adopt(lane);
@@ -472,11 +473,11 @@ static void catch_up(struct mr_lane *lane)
     }
 }
 
-static void turn(struct mr_lane *lane, uint64_t *next_tick_ns)
+static uint64_t turn(void *context)
 {
+    struct mr_lane *lane = context;
     struct epoll_event events[EVENTS_MAX];
-    int wait_ms = lane->is_behind ? 0 : (int)(TICK_NS / MR_MILLISECOND_NS);
-    int ready = epoll_wait(lane->epoll_fd, events, EVENTS_MAX, wait_ms);
+    int ready = epoll_wait(lane->epoll_fd, events, EVENTS_MAX, 0);
 
     lane->now_ns = mr_clock_monotonic_ns();
     for (int i = 0; i < ready; i++) {
@@ -489,10 +490,13 @@ static void turn(struct mr_lane *lane, uint64_t *next_tick_ns)
     on_wake(lane);
     start_moving(lane);
     lane->now_ns = mr_clock_monotonic_ns();
-    if (lane->now_ns >= *next_tick_ns) {
+    if (lane->now_ns >= lane->next_tick_ns) {
         tick(lane);
-        *next_tick_ns = lane->now_ns + TICK_NS;
+        lane->next_tick_ns = lane->now_ns + TICK_NS;
     }
+    if (is_over(lane))
+        return MR_DRIVEN_OVER;
+    return lane->is_behind ? 0 : lane->next_tick_ns;
 }
 
 /* Without an end; freed when the graph is drained. */
@@ -525,17 +529,19 @@ static bool leave(void *context, struct mr_lane_sender *sender)
     return false;
 }
 
-static void *run(void *context)
+static void begin(void *context)
 {
     struct mr_lane *lane = context;
-    uint64_t next_tick_ns = 0;
 
-    (void)pthread_setname_np(pthread_self(), lane->config.name);
     lane->now_ns = mr_clock_monotonic_ns();
     mr_lane_adopt(lane);
     mr_lane_count_left(lane);
-    while (!is_over(lane))
-        turn(lane, &next_tick_ns);
+}
+
+static void end(void *context)
+{
+    struct mr_lane *lane = context;
+
     while (lane->open.first)
         mr_lane_close(lane, lane->open.first);
     mr_senders_sweep(&lane->senders, leave, lane);
@@ -543,15 +549,17 @@ static void *run(void *context)
     (void)mr_graph_drain(lane->config.graph); /* its failure is the graph's status */
     free_ended(lane, true);
     mr_store_release(&lane->has_ended, true); /* [E] */
-    return NULL;
 }
+
+static const struct mr_driven_kind driven_kind = {
+    .begin = begin, .turn = turn, .end = end};
 
 enum mr_status mr_lane_start(struct mr_lane *lane, const struct mr_lane_config *config,
                              struct mr_error *error)
 {
     struct epoll_event event = {.events = EPOLLIN};
 
-    MR_ASSERT(config->graph && config->counters);
+    MR_ASSERT(config->graph && config->counters && config->driver);
     memset(lane, 0, sizeof(*lane));
     lane->config = *config;
     mr_senders_init(&lane->senders, config->max_senders);
@@ -562,9 +570,9 @@ enum mr_status mr_lane_start(struct mr_lane *lane, const struct mr_lane_config *
     if (lane->epoll_fd < 0 || lane->wake_fd < 0 ||
         epoll_ctl(lane->epoll_fd, EPOLL_CTL_ADD, lane->wake_fd, &event) != 0)
         return mr_error_set_errno(error, MR_EIO, errno, "%s: cannot start", config->name);
-    errno = pthread_create(&lane->thread, NULL, run, lane);
-    if (errno)
-        return mr_error_set_errno(error, MR_EIO, errno, "%s: no thread", config->name);
+    lane->driven =
+        (struct mr_driven){.kind = &driven_kind, .context = lane, .fd = lane->epoll_fd};
+    mr_driver_give(config->driver, &lane->driven);
     return MR_OK;
 }
 
@@ -606,7 +614,7 @@ void mr_lane_join(struct mr_lane *lane)
 {
     struct mr_connection *connection;
 
-    (void)pthread_join(lane->thread, NULL);
+    MR_ASSERT(mr_lane_has_ended(lane));
     while ((connection = take_given(lane)))
         mr_connection_free(connection);
     mr_senders_fini(&lane->senders);

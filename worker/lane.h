@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A lane: one thread, one graph (decode, reconstruct, reduce), and the senders that are at home in
- * it (worker/homes.h), so that one who returns meets its state. It reads their connections, pushes their frames into the
- * graph, acknowledges what the graph took, and ticks it.
+ * A lane: one graph (decode, reconstruct, reduce), and the senders that are at home in it (worker/homes.h), so that one who
+ * returns meets its state. It reads their connections, pushes their frames into the graph, acknowledges what the graph
+ * took, and ticks it. A driver (worker/driver.h) turns it, one at a time: "the lane's thread" is that of the driver that has it.
  *
  *     mr_lane_start(&lane, &config);             // the graph is started, joined to the trunk
  *     mr_lane_give(&lane, connection);           // any thread; after HELLO was checked
  *     mr_lane_stop(&lane, deadline_ns);          // any thread: senders are told to MOVE, and may until then
- *     mr_lane_join(&lane);                       // its graph is drained when this returns
+ *     mr_driver_stop(&driver);                   // waits for it: its graph is drained then
+ *     mr_lane_join(&lane);
  *
  * Custody (net/custody.h): a frame is acknowledged when it is here, and goes into the graph when its sender knows that it
  * was. What is in the spool counts as taken; without one, what is in this process' memory.
@@ -20,8 +21,10 @@
 #include "pipeline/graph.h"
 #include "pipeline/spool.h"
 #include "pipeline/spool_log.h"
+#include "pipeline/wanted.h"
 #include "worker/connection.h"
 #include "worker/counters.h"
+#include "worker/driver.h"
 #include "worker/senders.h"
 
 #include <pthread.h>
@@ -29,7 +32,8 @@
 #define MR_LANE_MOVE_ALL UINT32_MAX
 
 struct mr_lane_config {
-    struct mr_graph *graph; /* borrowed; driven by the lane's thread alone */
+    struct mr_graph *graph;   /* borrowed; driven by the lane's thread alone */
+    struct mr_driver *driver; /* the first one; borrowed until the lane has ended */
     const char *name;
     uint64_t credit;
     uint64_t source_grace_ns;
@@ -41,6 +45,7 @@ struct mr_lane_config {
     struct mr_id self;    /* of the worker, as custodian */
     uint32_t index;       /* of the lane, for `asks` */
     struct mr_asks *asks; /* borrowed: the register at the master */
+    struct mr_wanted_board *wanted; /* borrowed: what senders are told; NULL: nothing */
     /* Frames are kept there before they are acknowledged; NULL: memory is enough. Borrowed, as the log of this lane. */
     struct mr_spool *spool;
     struct mr_spool_log *log;
@@ -68,7 +73,8 @@ struct mr_lane_ended;
 
 struct mr_lane {
     struct mr_lane_config config;
-    pthread_t thread;
+    struct mr_driven driven;
+    uint64_t next_tick_ns;
     int epoll_fd, wake_fd;
     struct mr_connection_list open;
     struct mr_senders senders;
@@ -102,8 +108,9 @@ void mr_lane_move(struct mr_lane *lane, uint32_t count);
 void mr_lane_wake(struct mr_lane *lane);
 /* Connections that it has or is about to have. Any thread. */
 uint32_t mr_lane_load(const struct mr_lane *lane);
-/* Whether join would return at once. Any thread, until join. */
+/* Whether nothing drives it any more. Any thread, until join. */
 bool mr_lane_has_ended(const struct mr_lane *lane);
+/* After it has ended: frees what it has. */
 void mr_lane_join(struct mr_lane *lane);
 
 #endif

@@ -29,6 +29,10 @@ void mr_lane_refuse(struct mr_lane *lane, struct mr_connection *connection,
 /* Asks as many as the main thread wants. */
 void mr_lane_move_some(struct mr_lane *lane);
 
+/* lane_wanted.c */
+/* Tells each sender what it has not been told of the requests for exemplars. */
+void mr_lane_tell_wanted(struct mr_lane *lane);
+
 /* lane_spool.c; without a spool nothing happens, and all is well. */
 /* The senders of an earlier process, as far as there is room: their frames wait for them, or for the register. */
 void mr_lane_adopt(struct mr_lane *lane);

@@ -42,6 +42,7 @@ bool mr_worker_load_sample(struct mr_worker_load *load, struct mr_graph *const *
 {
     uint64_t since_ns = now_ns - load->sampled_ns, cpu_ns = mr_process_cpu_ns();
     bool is_first = load->sampled_ns == 0;
+    uint32_t threads = load->lane_threads ? load->lane_threads : graph_count - 1;
     double lanes = 0, trunk = 0;
 
     MR_ASSERT(graph_count >= 2 && graph_count <= MR_WORKER_LOAD_PARTS);
@@ -53,7 +54,7 @@ bool mr_worker_load_sample(struct mr_worker_load *load, struct mr_graph *const *
         if (i + 1 == graph_count)
             trunk = busy;
         else
-            lanes += busy / (graph_count - 1);
+            lanes += busy / threads;
     }
     load->utilisation =
         smooth(load->utilisation, lanes > trunk ? lanes : trunk, is_first);

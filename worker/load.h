@@ -16,10 +16,11 @@
 
 #include "pipeline/graph.h"
 
-#define MR_WORKER_LOAD_PARTS 65 /* lanes, and the trunk behind them */
+#define MR_WORKER_LOAD_PARTS 257 /* lanes, and the trunk behind them */
 
 struct mr_worker_load {
     double utilisation, process; /* smoothed over two samples */
+    uint32_t lane_threads;       /* that the lanes could fill; 0: one each. Set before */
     uint64_t sampled_ns;         /* 0: never */
     uint64_t cpu_ns;             /* at that time */
     /* Per graph: time inside the filters of each of its threads at that time. */

@@ -113,6 +113,33 @@ static void put_standing(struct mr_buffer *out, const struct mr_standing *standi
     mr_metrics_real(out, standing->load.process);
 }
 
+static void put_lanes(struct mr_buffer *out, const struct mr_lanes_even *even)
+{
+    char number[16];
+
+    mr_metrics_head(out, "driver_busy_share", "gauge",
+                    "Part of the last second in which a thread turned its lanes.");
+    for (uint32_t i = 0; i < even->parts.driver_count; i++) {
+        (void)snprintf(number, sizeof(number), "%u", i);
+        mr_metrics_labels(out, "driver_busy_share", 1,
+                          (const char *const[]){"driver", number});
+        mr_metrics_real(out, even->drivers[i]);
+    }
+    mr_metrics_head(out, "lane_senders", "gauge",
+                    "Senders connected, by lane and the driver that has it.");
+    for (uint32_t i = 0; i < even->parts.lane_count; i++) {
+        const struct mr_lane *lane = &even->parts.lanes[i];
+
+        (void)snprintf(number, sizeof(number), "%u", mr_lanes_even_driver(even, i));
+        mr_metrics_labels(
+            out, "lane_senders", 2,
+            (const char *const[]){"graph", lane->config.name, "driver", number});
+        mr_metrics_value(out, mr_lane_load(lane));
+    }
+    mr_metrics_put(out, "lanes_passed_total", "counter",
+                   "Lanes that went to a driver with more time.", even->passed);
+}
+
 static void put_process(struct mr_buffer *out, const struct mr_worker_stats *stats)
 {
     const char *const version[] = {"version", MR_VERSION};
@@ -167,6 +194,8 @@ static enum MHD_Result answer_metrics(struct mr_worker_metrics *metrics,
     put_standing(&out, metrics->stats->standing);
     put_connections(&out, metrics->stats->counters);
     put_link(&out, metrics->stats->link);
+    if (metrics->stats->even)
+        put_lanes(&out, metrics->stats->even);
     mr_graph_metrics(&out, metrics->filters, metrics->filter_count, metrics->shares);
     result = answer(connection, 200, MR_METRICS_TYPE, out.data, out.size);
     mr_buffer_fini(&out);

@@ -6,7 +6,10 @@
 #include <string.h>
 #include <unistd.h>
 
-#define LANES_MAX 64
+#define LANES_MAX 256
+#define DRIVERS_MAX 64
+/* So that what is moved is a quarter of a driver's senders, and few senders have a lane each: docs/why/2026-11-23-lanes.md. */
+#define LANES_PER_DRIVER 4
 
 static const struct mr_option_spec specs[] = {
 #define MR_OPTION(...) MR_OPTION_SPEC(struct mr_worker_options, __VA_ARGS__)
@@ -27,7 +30,7 @@ static uint64_t processor_count(void)
 
     if (count < 1)
         return 1;
-    return count > LANES_MAX ? LANES_MAX : (uint64_t)count;
+    return count > DRIVERS_MAX ? DRIVERS_MAX : (uint64_t)count;
 }
 
 static enum mr_status read_endpoint(const char *flag, const char *text,
@@ -72,6 +75,34 @@ static enum mr_status read_forward(struct mr_worker_options *options,
     return MR_OK;
 }
 
+/* One where nothing can be moved, or where each lane has threads of its own that do most of the work. */
+static uint64_t lanes_per_driver(const struct mr_worker_options *options)
+{
+    if (options->drivers == 1 || options->placement == MR_WORKER_THREADS)
+        return 1;
+    return LANES_PER_DRIVER;
+}
+
+/* As many as are asked for, else by the processors. */
+static enum mr_status count_lanes(struct mr_worker_options *options,
+                                  struct mr_error *error)
+{
+    uint64_t lanes_max = options->lanes ? options->lanes : LANES_MAX;
+
+    if (options->drivers > lanes_max)
+        return mr_error_set(error, MR_EUSAGE,
+                            "--drivers: %" PRIu64 " are more than the %" PRIu64
+                            " lanes (--lanes), some would have nothing to do",
+                            options->drivers, lanes_max);
+    if (options->drivers == 0)
+        options->drivers = processor_count() < lanes_max ? processor_count() : lanes_max;
+    if (options->lanes == 0)
+        options->lanes = options->drivers * lanes_per_driver(options);
+    if (options->lanes > LANES_MAX)
+        options->lanes = LANES_MAX;
+    return MR_OK;
+}
+
 static enum mr_status check(void *context, struct mr_error *error)
 {
     struct mr_worker_options *options = context;
@@ -97,8 +128,8 @@ static enum mr_status check(void *context, struct mr_error *error)
         status = mr_globs_parse(options->outer, "--outer", &options->outer_globs, error);
     if (status == MR_OK)
         status = mr_globs_parse(options->root, "--root", &options->root_globs, error);
-    if (options->lanes == 0)
-        options->lanes = processor_count();
+    if (status == MR_OK)
+        status = count_lanes(options, error);
     return status;
 }
 

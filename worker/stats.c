@@ -62,6 +62,31 @@ static json_t *forward_json(const struct mr_forward_link *link)
     return object;
 }
 
+static json_t *driver_json(const struct mr_lanes_even *even, uint32_t driver)
+{
+    json_t *object = json_object();
+    json_t *lanes = json_array();
+
+    for (uint32_t i = 0; i < even->parts.lane_count; i++) {
+        if (mr_lanes_even_driver(even, i) == driver)
+            (void)json_array_append_new(lanes,
+                                        json_string(even->parts.lanes[i].config.name));
+    }
+    (void)json_object_set_new(object, "busy_share", json_real(even->drivers[driver]));
+    (void)json_object_set_new(object, "lanes", lanes);
+    return object;
+}
+
+static void set_drivers(json_t *object, const struct mr_lanes_even *even)
+{
+    json_t *drivers = json_array();
+
+    for (uint32_t i = 0; i < even->parts.driver_count; i++)
+        (void)json_array_append_new(drivers, driver_json(even, i));
+    (void)json_object_set_new(object, "drivers", drivers);
+    set_number(object, "lanes_passed", even->passed);
+}
+
 static json_t *filter_json(const struct mr_filter_stats *filter, uint64_t uptime_ns)
 {
     json_t *object = json_object();
@@ -133,6 +158,8 @@ static json_t *stats_json(const struct mr_worker_stats *stats, uint64_t now_ns)
                               json_real(stats->standing->load.utilisation));
     (void)json_object_set_new(object, "connections", connections_json(stats->counters));
     (void)json_object_set_new(object, "forward", forward_json(stats->link));
+    if (stats->even)
+        set_drivers(object, stats->even);
     (void)json_object_set_new(object, "counters", sums);
     (void)json_object_set_new(object, "filters", filters);
     return object;

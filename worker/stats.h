@@ -7,6 +7,7 @@
  *     {"level":1, "pid":.., "rss_bytes":.., "uptime_ns":..,
  *      "connections":{"accepted":..,...},
  *      "forward":{"open":true,"acked":..,"held":..,"given_up":..},
+ *      "drivers":[{"busy_share":0.42,"lanes":["lane0",...]},...], "lanes_passed":..,
  *      "counters":{"<name>":<sum over all graphs>,...},
  *      "filters":[{"graph":"lane0","filter":"decode","batches_in":..,"busy_share":0.42,...},...]}
  */
@@ -17,13 +18,15 @@
 #include "pipeline/filters/forward.h"
 #include "pipeline/graph.h"
 #include "worker/counters.h"
+#include "worker/lanes_even.h"
 #include "worker/standing.h"
 
-#define MR_WORKER_FILTERS_MAX 1024 /* of all graphs: 64 lanes with 16 nodes each */
+#define MR_WORKER_FILTERS_MAX 4096 /* of all graphs: 256 lanes with 16 nodes each */
 
 struct mr_worker_stats {
     const struct mr_worker_counters *counters;
     const struct mr_standing *standing;
+    const struct mr_lanes_even *even; /* NULL: before the lanes run */
     const struct mr_forward_link *link;
     struct mr_graph *const *graphs;
     uint32_t graph_count;

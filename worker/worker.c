@@ -4,15 +4,19 @@
 #include "base/assert.h"
 #include "base/hash.h"
 #include "base/log.h"
+#include "net/ids.h"
 #include "worker/graphs.h"
 #include "worker/greeter.h"
 #include "worker/homes.h"
 #include "worker/lane.h"
+#include "worker/lanes_even.h"
 #include "worker/metrics.h"
 #include "worker/options.h"
+#include "worker/places.h"
 #include "worker/standing.h"
 #include "worker/stats.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <inttypes.h>
 #include <malloc.h>
@@ -32,6 +36,11 @@
  * when a delta of a megabyte is freed, and the arenas then keep the largest burst for ever. */
 #define MMAP_BYTES (256 << 10)
 
+static_assert(MR_WORKER_LANES_MAX <= MR_SPREAD_LANES_MAX &&
+                  MR_WORKER_LANES_MAX + 1 <= MR_WORKER_LOAD_PARTS &&
+                  MR_WORKER_LANES_MAX <= MR_GRAPH_INPUTS_MAX,
+              "each lane is a graph, and an input of the trunk");
+
 struct worker {
     struct mr_worker_options options;
     struct mr_worker_counters counters;
@@ -41,12 +50,17 @@ struct worker {
     struct mr_standing standing;
     struct mr_greeter greeter;
     struct mr_homes homes;
+    struct mr_places places;
     struct mr_asks asks;
+    struct mr_wanted_board wanted;
     struct mr_spool *spool; /* NULL: none */
     struct mr_lane_recovered *recovered[MR_WORKER_LANES_MAX];
     uint64_t recovered_count;
     struct mr_lane lanes[MR_WORKER_LANES_MAX];
     uint32_t lane_count; /* running */
+    struct mr_driver drivers[MR_WORKER_LANES_MAX];
+    uint32_t driver_count; /* running */
+    struct mr_lanes_even even;
     char lane_names[MR_WORKER_LANES_MAX][16];
     struct mr_id incarnation;
     int epoll_fd, signal_fd;
@@ -56,15 +70,22 @@ struct worker {
     uint64_t stop_at_ns; /* 0: not stopping */
 };
 
-/* The first of those with the fewest connections: few senders keep to few lanes, whose tables are warm. */
-static uint32_t idlest_lane(const struct worker *worker)
+static uint32_t choose_lane(struct worker *worker, const struct mr_hello *hello)
 {
-    uint32_t idlest = 0;
+    const struct mr_source_info *info = &hello->source;
+    struct mr_id application = hello->role == MR_ROLE_PROBE
+                                   ? mr_id_scope(info->app, info->version, "")
+                                   : hello->sender;
+    struct mr_place_lane lanes[MR_WORKER_LANES_MAX];
 
-    for (uint32_t i = 1; i < worker->lane_count; i++)
-        if (mr_lane_load(&worker->lanes[i]) < mr_lane_load(&worker->lanes[idlest]))
-            idlest = i;
-    return idlest;
+    for (uint32_t i = 0; i < worker->lane_count; i++) {
+        uint32_t driver = mr_lanes_even_driver(&worker->even, i);
+
+        lanes[i] =
+            (struct mr_place_lane){driver < worker->driver_count ? driver : UINT32_MAX,
+                                   mr_lane_load(&worker->lanes[i])};
+    }
+    return mr_places_choose(&worker->places, application, lanes, worker->lane_count);
 }
 
 static void give_to_lane(void *context, struct mr_connection *connection)
@@ -74,7 +95,7 @@ static void give_to_lane(void *context, struct mr_connection *connection)
     uint32_t lane;
 
     if (!mr_homes_find(&worker->homes, sender, &lane)) {
-        lane = idlest_lane(worker);
+        lane = choose_lane(worker, &connection->hello.hello);
         mr_homes_put(&worker->homes, sender, lane);
     }
     mr_lane_give(&worker->lanes[lane], connection);
@@ -133,14 +154,31 @@ static void wake_lane(void *context, uint32_t lane)
     mr_lane_wake(&worker->lanes[lane]);
 }
 
+static enum mr_status start_drivers(struct worker *worker, struct mr_error *error)
+{
+    enum mr_status status = MR_OK;
+
+    while (status == MR_OK && worker->driver_count < worker->options.drivers) {
+        char name[16];
+
+        (void)snprintf(name, sizeof(name), "driver%" PRIu32, worker->driver_count);
+        status = mr_driver_start(&worker->drivers[worker->driver_count], name, error);
+        if (status == MR_OK)
+            worker->driver_count++;
+    }
+    return status;
+}
+
 static enum mr_status start_lanes(struct worker *worker, struct mr_error *error)
 {
     const struct mr_worker_options *options = &worker->options;
-    enum mr_status status = MR_OK;
+    enum mr_status status = start_drivers(worker, error);
 
     while (status == MR_OK && worker->lane_count < options->lanes) {
         uint32_t i = worker->lane_count;
         struct mr_lane_config config = {.graph = mr_worker_graphs_lane(worker->graphs, i),
+                                        .driver =
+                                            &worker->drivers[i % worker->driver_count],
                                         .name = worker->lane_names[i],
                                         .credit = options->credit,
                                         .source_grace_ns = options->source_grace_ns,
@@ -152,6 +190,7 @@ static enum mr_status start_lanes(struct worker *worker, struct mr_error *error)
                                         .self = worker->incarnation,
                                         .index = i,
                                         .asks = &worker->asks,
+                                        .wanted = &worker->wanted,
                                         .spool = worker->spool};
 
         (void)snprintf(worker->lane_names[i], sizeof(worker->lane_names[i]),
@@ -166,6 +205,19 @@ static enum mr_status start_lanes(struct worker *worker, struct mr_error *error)
             worker->lane_count++;
     }
     return status;
+}
+
+/* They are even before the first sender comes. */
+static void watch_lanes(struct worker *worker)
+{
+    const struct mr_lanes_even_parts parts = {worker->lanes, worker->lane_count,
+                                              worker->drivers, worker->driver_count};
+    bool is_threaded = worker->options.placement == MR_WORKER_THREADS;
+
+    mr_lanes_even_open(&worker->even, &parts, worker->options.driver_hot);
+    worker->stats.even = &worker->even;
+    worker->standing.load.lane_threads =
+        is_threaded ? worker->lane_count : worker->driver_count;
 }
 
 /* A listener without a login, of option `flag`: loopback, or --insecure. */
@@ -240,9 +292,10 @@ static enum mr_status announce(struct worker *worker, uint16_t port, uint16_t ht
         {"http", worker->metrics ? options->metrics_at.host : NULL, http_port},
         {"agent", *options->agent ? options->agent_at.host : NULL, agent_port}};
 
-    mr_log_info(
-        "level %" PRIu64 ", %" PRIu64 " lanes, listening on %s:%u, forwarding to %s",
-        options->level, options->lanes, options->listen_at.host, port, options->forward);
+    mr_log_info("level %" PRIu64 ", %" PRIu64 " lanes on %" PRIu64
+                " drivers, listening on %s:%u, forwarding to %s",
+                options->level, options->lanes, options->drivers, options->listen_at.host,
+                port, options->forward);
     if (!*options->ready_file)
         return MR_OK;
     return mr_worker_ready_write(options->ready_file, addresses,
@@ -320,7 +373,9 @@ static enum mr_status start(struct worker *worker, struct mr_error *error)
     enum mr_status status = mr_id_random(&worker->incarnation);
 
     mr_homes_init(&worker->homes);
+    mr_places_init(&worker->places, worker->options.lane_of == 1);
     mr_asks_init(&worker->asks, wake_lane, worker);
+    mr_wanted_board_init(&worker->wanted);
     if (status != MR_OK)
         return mr_error_set(error, status, "no random numbers");
     status = open_signals(worker, error);
@@ -336,14 +391,16 @@ static enum mr_status start(struct worker *worker, struct mr_error *error)
         status = recover(worker, error);
     if (status == MR_OK)
         status = mr_worker_graphs_new(&worker->options, worker->incarnation,
-                                      &worker->asks, worker->spool, &worker->counters,
-                                      &worker->graphs, error);
+                                      &worker->asks, &worker->wanted, worker->spool,
+                                      &worker->counters, &worker->graphs, error);
     if (status == MR_OK) {
         worker->stats.graphs =
             mr_worker_graphs_all(worker->graphs, &worker->stats.graph_count);
         worker->stats.link = mr_worker_graphs_link(worker->graphs);
         status = start_lanes(worker, error);
     }
+    if (status == MR_OK)
+        watch_lanes(worker);
     if (status == MR_OK && mr_greeter_open(&worker->greeter) != MR_OK)
         status = mr_error_set_errno(error, MR_EIO, errno, "cannot accept connections");
     return status == MR_OK ? announce(worker, port, http_port, agent_port, error)
@@ -486,6 +543,7 @@ static enum mr_status serve(struct worker *worker, struct mr_error *error)
             on_event(worker, &events[i], now_ns);
         mr_greeter_tick(&worker->greeter, now_ns);
         even_out(worker, now_ns);
+        mr_lanes_even_turn(&worker->even, now_ns);
         if (worker->metrics)
             mr_worker_metrics_run(worker->metrics, now_ns);
         if (now_ns >= next_stats_ns) {
@@ -518,12 +576,16 @@ static void drain(struct worker *worker)
         stop_lanes(worker, 1);
     wait_for_lanes(worker);
     mr_asks_mute(&worker->asks);
+    for (uint32_t i = 0; i < worker->driver_count; i++)
+        mr_driver_stop(&worker->drivers[i]);
     for (uint32_t i = 0; i < worker->lane_count; i++)
         mr_lane_join(&worker->lanes[i]);
     if (worker->graphs)
         mr_worker_graphs_drain(worker->graphs);
     mr_homes_fini(&worker->homes);
+    mr_places_fini(&worker->places);
     mr_asks_fini(&worker->asks);
+    mr_wanted_board_fini(&worker->wanted);
 }
 
 /* Frames of senders that broke off, and the register has not said whose they are. */

@@ -7,7 +7,7 @@
  *
  * The first half of the calls follow each other at once, the second with a pause of
  * PAUSE_STEPS (about 1.5 ns each) before. FILE: CALLS numbers of 8 bytes. Prints
- * "tick_ns X", and "probe WRITTEN ACKED LOST" as subject.c does.
+ * "tick_ns X", and "probe WRITTEN ACKED LOST" and "clock NAME" as subject.c does.
  */
 #include "bench/programs/program.h"
 #include "bench/programs/workload.h"

@@ -14,6 +14,7 @@
  *                                          ns per call; TIMER_NS: an empty batch, per call
  *     calls N                              all that were made
  *     probe WRITTEN ACKED LOST             events, where a probe is recording
+ *     clock NAME                           of that probe
  */
 #include "base/compiler.h"
 #include "bench/programs/program.h"

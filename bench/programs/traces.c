@@ -6,7 +6,7 @@
  *
  * Each of THREADS makes CALLS root calls, which recurse to DEPTH; the innermost waits METHOD_NS, reading the clock.
  * TIMING each: every root call is timed, into an array that was made and touched before; whole: none is, and FILE is
- * not written. CPU: the processor to stay on, -1 any. ADDED_NS: what each root call waits besides (the harness checks
+ * not written. CPU: the processor to stay on, and all other threads off, -1 any. ADDED_NS: what each root call waits besides (the harness checks
  * itself so). Only the second half of the calls is told; the first is warm-up. It prints lines "name number...":
  *
  *     wall NS          of the second half, the longest of the threads
@@ -14,7 +14,7 @@
  *     cpu NS           of the calling threads, all calls
  *     fitted COUNT     root calls that were made before, to fit ADDED_NS
  *     memory KIB       peak, the array left out
- *     probe WRITTEN ACKED LOST
+ *     probe WRITTEN ACKED LOST, and clock NAME, where a probe records
  *
  * FILE: of each thread u64 count, then as many u32, the ns of all calls of that thread in order (4.29 s at most).
  */
@@ -328,6 +328,7 @@ int main(int argc, char **argv)
                         "ADDED_NS FILE\n");
         return 2;
     }
+    program_leave_cpu(options.cpu);
     callers = calloc(options.threads, sizeof(*callers));
     if (!callers || !run_all(callers, &options)) {
         fprintf(stderr, "traces: no memory for %llu times\n",

@@ -361,6 +361,7 @@ const entryColumns: Column<Entry>[] = [
      fill: (cell, row) => amount(cell, row.shapes)},
     {title: "paths", hint: "different chains of calls below it", sort: row => row.paths,
      fill: (cell, row) => amount(cell, row.paths)},
+    {title: "", hint: "keep its next trace whole", fill: (cell, row) => recordCell(cell, row.id, row.name)},
 ];
 
 const openColumns: Column<Open>[] = [

@@ -35,6 +35,12 @@ function elidedText(calls: number, ns: number): string {
     return calls ? "elided " + count(calls) + (calls === 1 ? " call, " : " calls, ") + time(ns) : "nothing elided";
 }
 
+function reasonText(trace: Exemplar): string {
+    const best = trace.why.filter(why => why !== "asked").join(" and ");
+    const of = best ? best + (trace.shape ? " of its shape" : " of those without a shape") : "";
+    return [of, trace.why.includes("asked") ? "asked for" : ""].filter(Boolean).join(", ");
+}
+
 const exemplarColumns: Column<Exemplar>[] = [
     {title: "trace", hint: "look at its calls", name: true, sort: row => row.site.name,
      fill: (cell, row) => exemplarTitle(cell, row)},
@@ -42,7 +48,7 @@ const exemplarColumns: Column<Exemplar>[] = [
      fill: (cell, row) => duration(cell, row.total_ns)},
     {title: "status", hint: "ok, failed, or incomplete: it lost events or never ended", name: true, sort: row => row.status,
      fill: (cell, row) => plain(cell, row.status, row.status === "ok" ? "name" : "name alarm")},
-    {title: "kept as", hint: "the first or the slowest trace of its shape", name: true, sort: row => row.why.join(),
+    {title: "kept as", hint: "the first or the slowest trace of its shape, or asked for", name: true, sort: row => row.why.join(),
      fill: (cell, row) => plain(cell, row.why.join(", "), "name")},
     {title: "began", hint: "UTC", name: true, sort: row => row.start_ns,
      fill: (cell, row) => plain(cell, startText(row.start_ns), "name")},
@@ -92,6 +98,8 @@ const shapePathColumns: Column<ShapePath & { order: number; traces: number }>[] 
      fill: (cell, row) => duration(cell, row.total_max_ns)},
     {title: "failed", hint: "calls that ended with status failed", sort: row => row.failed,
      fill: (cell, row) => amount(cell, row.failed, true)},
+    {title: "", hint: "keep the next trace that takes this path whole, of whatever shape",
+     fill: (cell, row) => recordCell(cell, row.path, row.site.name)},
 ];
 const shapePathTable = new Table<ShapePath & { order: number; traces: number }>(byId("shape-paths"), "Paths of its shape",
     shapePathColumns, row => row.path, "No trace of this shape was counted by path.", 0);
@@ -225,7 +233,7 @@ async function openTrace(id: string): Promise<void> {
     }
     card.hidden = false;
     setText(byId("trace-title"), trace.site.name);
-    setText(byId("trace-note"), [timeOf(trace.total_ns), trace.status, trace.why.join(" and ") + (trace.shape ? " of its shape" : " of those without a shape"),
+    setText(byId("trace-note"), [timeOf(trace.total_ns), trace.status, reasonText(trace),
         count(trace.calls) + " calls", elidedText(trace.elided_calls, trace.elided_ns)].join(" \u00b7 "));
     setText(byId("trace-call"), "Point at a call; click to look at it closely.");
     drawTrace({trace, from: 0, to: Math.max(1, trace.total_ns)});
@@ -252,7 +260,7 @@ async function pollTraces(): Promise<void> {
     if (!document.hidden) {
         try {
             const answer = await ask<Exemplars>("api/v1/exemplars?limit=" + ROWS);
-            note("exemplars-note", answer.exemplars.length, answer.total, "the first and the slowest trace of each shape, with their calls");
+            note("exemplars-note", answer.exemplars.length, answer.total, "the first and the slowest trace of each shape, and what was asked for, with their calls");
             exemplarTable.show(answer.exemplars);
         } catch (failure) {
             /* the page says so */

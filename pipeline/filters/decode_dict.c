@@ -70,11 +70,18 @@ static enum mr_status take_counter(struct mr_decode *decode, struct mr_source *s
     return status == MR_OK ? mr_dict_batch_emit(&decode->dict, decode->filter) : status;
 }
 
-/* For who reads the log; the master is told, too. */
-static void log_link(const struct mr_source *source, const struct mr_dict_link *link)
+/*
+ * For who reads the log, where it is not what was told at last, or what all do: words on the own host. The master is told
+ * all of it.
+ */
+static void log_link(struct mr_source *source, const struct mr_dict_link *link)
 {
     static struct mr_log_limit limit = MR_LOG_LIMIT(MR_SECOND_NS);
 
+    if (link->encoding == source->link_encoding && link->reason == source->link_reason)
+        return;
+    source->link_encoding = link->encoding;
+    source->link_reason = link->reason;
     (void)mr_log_limited(
         &limit, MR_LOG_INFO,
         "%s[%u] on %s sends %s: %s (%" PRIu64 " events in %" PRIu64 " bytes before)",

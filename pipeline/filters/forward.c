@@ -80,7 +80,8 @@ static size_t write_hello(void *context, const struct mr_custody_hello *custody,
                              .level = forward->config->level,
                              .oldest = custody->acked + 1,
                              .custody = *custody,
-                             .token = forward->config->token};
+                             .token = forward->config->token,
+                             .takes_wanted = forward->config->wanted != NULL};
 
     return mr_hello_put(&hello, out, capacity);
 }
@@ -119,6 +120,19 @@ static void on_answered(void *context, const struct mr_custody_ask *answer)
 
     if (forward->config->asks)
         mr_asks_answer(forward->config->asks, answer);
+}
+
+static bool on_wanted(void *context, struct mr_span payload)
+{
+    struct forward *forward = context;
+    struct mr_wanted_list list;
+
+    if (!forward->config->wanted)
+        return true;
+    if (mr_wanted_get(payload, &list) != MR_OK)
+        return false;
+    mr_wanted_board_put(forward->config->wanted, &list, mr_clock_monotonic_ns());
+    return true;
 }
 
 /* Before the receiver may learn that we know. */
@@ -471,6 +485,7 @@ static enum mr_status forward_open(struct mr_filter *filter, const void *config,
                                       .announce = on_lacking,
                                       .welcomed = on_welcomed,
                                       .answered = on_answered,
+                                      .wanted = on_wanted,
                                       .keep = on_keep,
                                       .context = forward};
 

@@ -35,6 +35,7 @@
 #include "pipeline/asks.h"
 #include "pipeline/filter.h"
 #include "pipeline/spool.h"
+#include "pipeline/wanted.h"
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -69,6 +70,8 @@ struct mr_forward_config {
     struct mr_forward_link *link;
     struct mr_resolver *resolver; /* borrowed: renews the addresses; NULL: they stay */
     struct mr_asks *asks; /* questions to the register that go out with it; may be NULL */
+    /* Where requests for exemplars that come from above are put; NULL: this worker takes none. Borrowed. */
+    struct mr_wanted_board *wanted;
     struct mr_spool
         *spool; /* may be NULL; else batches wait for a MARK, and are kept with it */
 };

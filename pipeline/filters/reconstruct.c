@@ -97,14 +97,14 @@ static MR_NOINLINE bool open_root(const struct mr_reconstruct *rebuild,
                                   struct mr_reconstruct_stream *stream, uint32_t site,
                                   uint64_t ns)
 {
-    if (!mr_outer_is_ordinary(&rebuild->outer, stream->scope, site))
+    if (!mr_outer_is_ordinary(&rebuild->outer, stream->scope, site) ||
+        mr_reconstruct_is_place(stream, site))
         return false;
     /* A hint; see source.h. */
     if (stream->outer_depth == 0 && mr_load_relaxed(&stream->stream->start_site) == site)
         return false;
     stream->calls[stream->outer_depth] = MR_CALL(site, MR_EVENT_ROOT);
-    stream->root_ns = ns;
-    stream->root_children = 0;
+    mr_reconstruct_watch_root(stream, ns);
     return true;
 }
 
@@ -114,6 +114,7 @@ struct hot {
     struct mr_event *out;
     uint64_t *calls;
     uint32_t depth, inner, limit; /* `inner`: depth of a root */
+    uint32_t low;                 /* depth of the innermost candidate */
     const struct mr_event *root;  /* of the open trace, if it began in this run */
 };
 
@@ -150,7 +151,23 @@ static MR_ALWAYS_INLINE void put_hot(struct hot *hot, const struct mr_event *eve
     hot->out++;
 }
 
-/* Takes events until one is not an enter or exit in order. True when the last one closed a child of a long open root. */
+/* A call ended, and `depth` remain, where a candidate has been open at most. False, with nothing changed: for the slow path. */
+static MR_ALWAYS_INLINE bool count_child(const struct mr_reconstruct *rebuild,
+                                         struct mr_reconstruct_stream *stream,
+                                         uint32_t depth, uint64_t ns)
+{
+    struct mr_reconstruct_watch *watch = &stream->watch;
+    struct mr_reconstruct_candidate *top = &watch->candidates[watch->count - 1];
+
+    if (depth != top->depth ||
+        mr_reconstruct_is_long(rebuild->config, top->since_ns, ns, top->children + 1))
+        return false;
+    top->children++;
+    watch->last_ns = ns;
+    return true;
+}
+
+/* Takes events until one is not an enter or exit in order. True when mr_reconstruct_child_ended() has to look at the last one. */
 static MR_ALWAYS_INLINE bool run_hot(struct mr_reconstruct *rebuild,
                                      struct mr_reconstruct_stream *stream,
                                      struct hot *hot, bool has_roots, bool is_in_place)
@@ -173,6 +190,7 @@ static MR_ALWAYS_INLINE bool run_hot(struct mr_reconstruct *rebuild,
                     continue;
                 hot->root = event;
                 flags = MR_EVENT_ROOT;
+                hot->low = hot->inner;
             }
             hot->depth++;
             put_hot(hot, event, flags, is_in_place);
@@ -190,25 +208,23 @@ static MR_ALWAYS_INLINE bool run_hot(struct mr_reconstruct *rebuild,
             if (is_in_place && hot->root)
                 mr_reconstruct_remember(&rebuild->last[event->site % MR_LAST_TRACES],
                                         hot->root, (uint64_t)(event - hot->root) + 1);
+            hot->depth--;
+            continue;
         }
-        if (--hot->depth == hot->inner) {
-            stream->root_children++;
-            if (mr_reconstruct_is_long(rebuild->config, stream->root_ns, ns,
-                                       stream->root_children)) {
-                hot->in++;
-                return true;
-            }
+        if (--hot->depth <= hot->low && !count_child(rebuild, stream, hot->depth, ns)) {
+            hot->in++;
+            return true;
         }
     }
     return false;
 }
 
-/* Calls inside a call tree, and roots. Returns how many events it took; `learn`: see run_hot(). */
+/* Calls inside a call tree, and roots, up to look_at. Returns how many events it took; `ended`: see run_hot(). */
 static uint32_t run(struct mr_reconstruct *rebuild, struct mr_reconstruct_stream *stream,
-                    bool *learn)
+                    bool *ended)
 {
     const struct mr_event *in = rebuild->in->events + rebuild->read;
-    uint32_t count = rebuild->in->event_count - rebuild->read;
+    uint32_t count = rebuild->look_at - rebuild->read;
     uint32_t depth_max = rebuild->config->depth_max;
     uint32_t room =
         rebuild->out == rebuild->in ? count : MR_BATCH_EVENTS_MAX - rebuild->written;
@@ -218,13 +234,14 @@ static uint32_t run(struct mr_reconstruct *rebuild, struct mr_reconstruct_stream
                       .calls = stream->calls,
                       .depth = stream->depth,
                       .inner = stream->outer_depth + 1,
+                      .low = mr_reconstruct_low(stream),
                       .limit =
                           stream->capacity < depth_max ? stream->capacity : depth_max};
 
     if (hot.in == hot.out)
-        *learn = run_hot(rebuild, stream, &hot, is_sure(rebuild, stream), true);
+        *ended = run_hot(rebuild, stream, &hot, is_sure(rebuild, stream), true);
     else
-        *learn = run_hot(rebuild, stream, &hot, is_sure(rebuild, stream), false);
+        *ended = run_hot(rebuild, stream, &hot, is_sure(rebuild, stream), false);
     stream->depth = hot.depth;
     return (uint32_t)(hot.in - in);
 }
@@ -246,23 +263,26 @@ static enum mr_status rewrite(struct mr_reconstruct *rebuild,
 {
     enum mr_status status = MR_OK;
 
+    mr_reconstruct_look_first(rebuild);
     while (status == MR_OK && rebuild->read < rebuild->in->event_count) {
         struct mr_event event;
-        bool learn = false;
+        bool ended = false;
 
+        if (rebuild->read == rebuild->look_at)
+            mr_reconstruct_look(rebuild, stream);
         if (is_plain(rebuild, stream)) {
-            uint32_t done = run(rebuild, stream, &learn);
+            uint32_t done = run(rebuild, stream, &ended);
 
             rebuild->read += done;
             rebuild->written += done;
-            if (learn) {
+            if (ended) {
                 uint64_t ns = rebuild->out->events[rebuild->written - 1].ns;
 
-                status = mr_reconstruct_learn(rebuild, stream, ns);
+                status = mr_reconstruct_child_ended(rebuild, stream, ns);
                 continue;
             }
-            if (rebuild->read == rebuild->in->event_count)
-                break;
+            if (rebuild->read == rebuild->look_at)
+                continue;
         }
         event = rebuild->in->events[rebuild->read++];
         status = mr_reconstruct_step(rebuild, stream, &event);
@@ -287,7 +307,7 @@ static enum mr_status add_stream(struct mr_reconstruct *rebuild, struct mr_strea
         made->next->at = &made->next;
     rebuild->streams = made;
     stream->reconstruct = made;
-    return stream->resume ? mr_reconstruct_resume(rebuild, made) : MR_OK;
+    return stream->resume ? mr_reconstruct_resume(made) : MR_OK;
 }
 
 static void remove_stream(struct mr_reconstruct_stream *stream)

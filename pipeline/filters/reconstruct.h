@@ -11,8 +11,8 @@
  *    trees that follow are marked broken: until an outer frame exits, or until what may enclose them would itself be an
  *    outer frame by the rule for learning (64 trees over 10 s without an unmatched exit).
  *  - Calls deeper than depth_max are lost (budget), and so are their exits; their tree is broken.
- *  - Outer frames: the bottom call of the announced start site, sites by option or attribute, learned ones (outer.h). A
- *    forced root starts a call tree of its own also inside another, which then does not contain it; inside the tree of
+ *  - Outer frames: the bottom call of the announced start site, sites by option or attribute (outer.h), learned ones: a loop that
+ *    has not returned for long, and its callers (reconstruct_outer.c). A forced root starts a call tree of its own also inside another, which then does not contain it; inside the tree of
  *    a forced root there is no other.
  *
  * Every OPEN and CLOSE of a root carries ROOT, of an outer frame OUTER. Memory: 8 bytes a call (11 after exits out of
@@ -29,8 +29,7 @@ struct mr_reconstruct_config {
     struct mr_outer_config outer;
     uint32_t level;     /* of this worker, for its deltas */
     uint32_t depth_max; /* open calls per stream */
-    uint64_t
-        learn_ns; /* an outer frame is learned when it is open for longer than this ... */
+    uint64_t learn_ns;  /* a loop is learned when it is open for longer than this ... */
     uint32_t learn_children; /* ... and has at least so many completed children */
     bool learns_nothing;     /* both then only say when a base is sure again */
 };

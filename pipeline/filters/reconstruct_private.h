@@ -2,8 +2,8 @@
 /*
  * The parts of reconstruct: reconstruct.c is the filter and its hot loop, reconstruct_step.c takes the events that the loop
  * leaves, reconstruct_find.c finds the call of an exit that is out of order, reconstruct_last.c knows the last trace again,
- * reconstruct_landing.c takes what the probe tells of exceptions and jumps, reconstruct_resume.c goes on from a spool. Not for
- * others.
+ * reconstruct_landing.c takes what the probe tells of exceptions and jumps, reconstruct_outer.c learns which calls never return,
+ * reconstruct_resume.c goes on from a spool. Not for others.
  */
 #ifndef MR_PIPELINE_FILTERS_RECONSTRUCT_PRIVATE_H
 #define MR_PIPELINE_FILTERS_RECONSTRUCT_PRIVATE_H
@@ -28,6 +28,11 @@ enum mr_reconstruct_counter {
 /* One open call: site in the low half, enum mr_event_flag in the high one. */
 #define MR_CALL(site, flags) ((uint64_t)(flags) << 32 | (site))
 
+/* Why a call is an outer frame, as it is told upward (FORMAT.md section 5). */
+#define MR_RECONSTRUCT_WHY_START 0u
+#define MR_RECONSTRUCT_WHY_OPTION 1u
+#define MR_RECONSTRUCT_WHY_LEARNED 2u
+
 #define MR_CALL_MARK (UINT64_C(1) << 63) /* reconstruct_find.c is told when it closes */
 #define MR_RECONSTRUCT_NOT_OPEN UINT32_MAX
 
@@ -39,6 +44,31 @@ struct mr_call_block;
 struct mr_reconstruct_landing {
     uint32_t site, at; /* place on the stack */
     uint16_t tag;
+};
+
+/* A call that has been open since then, while none of its callers below the outer frames had a child that ended. */
+struct mr_reconstruct_candidate {
+    uint64_t since_ns;
+    uint32_t depth;    /* of the stack when it is innermost */
+    uint32_t children; /* that ended since then */
+};
+
+#define MR_RECONSTRUCT_LEVELS 16u /* of calls above the outer frames that are watched */
+#define MR_RECONSTRUCT_PLACES 8u
+
+/* reconstruct_outer.c. Plain numbers. */
+struct mr_reconstruct_watch {
+    uint64_t first_ns; /* of the stream's first call; 0: none yet */
+    uint64_t
+        last_ns; /* when the innermost candidate became one, or a child of it ended */
+    /* While a call tree is open: its root, then others ever deeper. */
+    struct mr_reconstruct_candidate candidates[MR_RECONSTRUCT_LEVELS];
+    uint32_t count;
+    /* Roots that were learned: outer frames again where so many lie below. */
+    uint32_t place_count;
+    struct {
+        uint32_t depth, site;
+    } places[MR_RECONSTRUCT_PLACES];
 };
 
 struct mr_reconstruct_stream {
@@ -54,8 +84,7 @@ struct mr_reconstruct_stream {
     uint32_t attached, attach_depth; /* how many are open; 0: none within a tree */
     uint32_t scope;
     uint64_t overflow; /* open calls past depth_max */
-    /* The root at outer_depth: may it be an outer frame? */
-    uint64_t root_ns, root_children;
+    struct mr_reconstruct_watch watch;
     /* After a loss of unknown nesting. */
     bool is_unsynced;
     uint64_t unsynced_ns, unsynced_roots;
@@ -93,6 +122,7 @@ struct mr_reconstruct {
      */
     struct mr_batch *in, *out;
     uint32_t read;    /* events of `in` taken */
+    uint32_t look_at; /* before this one of `in` mr_reconstruct_look() is due */
     uint32_t written; /* events of `out` */
 };
 
@@ -104,8 +134,7 @@ enum mr_status mr_reconstruct_step(struct mr_reconstruct *rebuild,
                                    struct mr_reconstruct_stream *stream,
                                    const struct mr_event *event);
 /* A new stream goes on where another process stood. MR_ENOMEM. */
-enum mr_status mr_reconstruct_resume(struct mr_reconstruct *rebuild,
-                                     struct mr_reconstruct_stream *stream);
+enum mr_status mr_reconstruct_resume(struct mr_reconstruct_stream *stream);
 /* Depth below the innermost call that an exit of `site` may be of: one of its site, or an UNKNOWN one. Or NOT_OPEN. */
 uint32_t mr_reconstruct_find(struct mr_reconstruct_stream *stream, uint32_t site);
 /* The marked call at `at`, the innermost, is being closed. */
@@ -121,9 +150,19 @@ enum mr_status mr_reconstruct_landed(struct mr_reconstruct *rebuild,
 enum mr_status mr_reconstruct_unwind(struct mr_reconstruct *rebuild,
                                      struct mr_reconstruct_stream *stream, uint32_t depth,
                                      uint64_t ns);
-/* After a child of the root closed: learns the root as an outer frame where it is one. */
-enum mr_status mr_reconstruct_learn(struct mr_reconstruct *rebuild,
-                                    struct mr_reconstruct_stream *stream, uint64_t ns);
+/* A call has ended inside a call tree: learns what is open as outer frames where it is that. */
+enum mr_status mr_reconstruct_child_ended(struct mr_reconstruct *rebuild,
+                                          struct mr_reconstruct_stream *stream,
+                                          uint64_t ns);
+/* The batch begins: sets look_at. */
+void mr_reconstruct_look_first(struct mr_reconstruct *rebuild);
+/* The event at look_at is next: it may find the candidate quiet. Moves look_at on. */
+void mr_reconstruct_look(struct mr_reconstruct *rebuild,
+                         struct mr_reconstruct_stream *stream);
+/* Tells an outer frame upward, once per scope and site. `why`: as FORMAT.md section 5 has it. */
+enum mr_status mr_reconstruct_announce(struct mr_reconstruct *rebuild,
+                                       const struct mr_reconstruct_stream *stream,
+                                       uint32_t site, uint32_t why);
 
 /* Whether `count` events from a root on begin with the last trace. */
 bool mr_reconstruct_is_again(struct mr_last_trace *last, const struct mr_event *events,
@@ -138,6 +177,41 @@ static inline bool mr_reconstruct_is_long(const struct mr_reconstruct_config *co
                                           uint64_t children)
 {
     return children >= config->learn_children && ns - since_ns > config->learn_ns;
+}
+
+/* Whether a root that was learned stood at the base as it is now. */
+static inline bool mr_reconstruct_is_place(const struct mr_reconstruct_stream *stream,
+                                           uint32_t site)
+{
+    const struct mr_reconstruct_watch *watch = &stream->watch;
+
+    for (uint32_t i = 0; i < watch->place_count; i++)
+        if (watch->places[i].site == site &&
+            watch->places[i].depth == stream->outer_depth)
+            return true;
+    return false;
+}
+
+/* A call that ends where no more than these remain is a candidate, or a child of one. 0: no call tree is open. */
+static inline uint32_t mr_reconstruct_low(const struct mr_reconstruct_stream *stream)
+{
+    const struct mr_reconstruct_watch *watch = &stream->watch;
+
+    if (stream->depth == stream->outer_depth)
+        return 0;
+    return watch->candidates[watch->count - 1].depth;
+}
+
+/* A root opens. */
+static inline void mr_reconstruct_watch_root(struct mr_reconstruct_stream *stream,
+                                             uint64_t ns)
+{
+    struct mr_reconstruct_watch *watch = &stream->watch;
+
+    watch->last_ns = ns;
+    watch->count = 1;
+    watch->candidates[0] = (struct mr_reconstruct_candidate){
+        .since_ns = ns, .depth = stream->outer_depth + 1};
 }
 
 #endif

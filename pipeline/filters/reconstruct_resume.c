@@ -4,9 +4,12 @@
 #include "pipeline/filters/reconstruct_private.h"
 #include "pipeline/resume.h"
 
-/* What is attached is not told: until the next mr_attach(), calls right below are no roots of their own. */
-enum mr_status mr_reconstruct_resume(struct mr_reconstruct *rebuild,
-                                     struct mr_reconstruct_stream *stream)
+/*
+ * What is attached is not told: until the next mr_attach(), calls right below are no roots of their own. Calls that were
+ * learned are outer frames as they were; of how many children the others had ended, and of learned ones that are not open,
+ * nothing is told.
+ */
+enum mr_status mr_reconstruct_resume(struct mr_reconstruct_stream *stream)
 {
     const struct mr_resume_stream *from = stream->stream->resume;
 
@@ -21,15 +24,13 @@ enum mr_status mr_reconstruct_resume(struct mr_reconstruct *rebuild,
 
         stream->calls[i] = MR_CALL(call->site, call->flags);
         stream->is_unsynced |= (call->flags & MR_EVENT_UNKNOWN) != 0;
-        /* Learned, most likely; frames at the bottom are so for their place. */
-        if (i > 0 && call->flags & MR_EVENT_OUTER && call->site != MR_SITE_UNKNOWN)
-            (void)mr_outer_set(&rebuild->outer, stream->scope, call->site,
-                               MR_OUTER_FRAME | MR_OUTER_LEARNED | MR_OUTER_ANNOUNCED);
         if (i > from->outer_depth && call->flags & MR_EVENT_ROOT)
             stream->forced_depth = i + 1;
     }
     if (from->depth > from->outer_depth)
-        stream->root_ns = from->calls[from->outer_depth].enter_ns;
+        mr_reconstruct_watch_root(stream, from->calls[from->outer_depth].enter_ns);
+    stream->watch.first_ns = from->depth ? from->calls[0].enter_ns : from->last_ns;
+    stream->watch.last_ns = from->last_ns;
     stream->unsynced_ns = from->last_ns;
     return MR_OK;
 }

@@ -4,9 +4,6 @@
 #include "base/assert.h"
 #include "pipeline/filters/reconstruct_private.h"
 
-#define WHY_START 0u
-#define WHY_OPTION 1u
-#define WHY_LEARNED 2u
 #define CAPACITY_FIRST 16u /* calls of each stream: there may be 10,000 that wait */
 
 static uint32_t site_of(uint64_t call)
@@ -54,45 +51,6 @@ static enum mr_status end_attached(struct mr_reconstruct *rebuild,
     return put(rebuild, ns, MR_EVENT_LINK, MR_LINK_LOST, 0);
 }
 
-/* Tells an outer frame upward, once per scope and site. */
-static enum mr_status announce(struct mr_reconstruct *rebuild,
-                               const struct mr_reconstruct_stream *stream, uint32_t site,
-                               uint32_t why)
-{
-    struct mr_dict_item item = {.kind = MR_DICT_OUTER, .outer = {.why = why}};
-    enum mr_status status;
-
-    if (!mr_outer_set(&rebuild->outer, stream->scope, site, MR_OUTER_ANNOUNCED))
-        return MR_OK;
-    item.outer.scope = stream->stream->source->scope;
-    item.outer.site = mr_sites_at(rebuild->config->outer.sites, site)->id;
-    status = mr_dict_batch_put(&rebuild->dict, rebuild->filter, &item);
-    return status == MR_OK ? mr_dict_batch_emit(&rebuild->dict, rebuild->filter) : status;
-}
-
-enum mr_status mr_reconstruct_learn(struct mr_reconstruct *rebuild,
-                                    struct mr_reconstruct_stream *stream, uint64_t ns)
-{
-    uint64_t *root = &stream->calls[stream->outer_depth];
-    uint32_t site = site_of(*root);
-    enum mr_status status;
-
-    MR_ASSERT(stream->depth == stream->outer_depth + 1);
-    if (rebuild->config->learns_nothing ||
-        !mr_reconstruct_is_long(rebuild->config, stream->root_ns, ns,
-                                stream->root_children) ||
-        stream->forced_depth == stream->depth || (flags_of(*root) & MR_EVENT_UNKNOWN))
-        return MR_OK;
-    (void)mr_outer_set(&rebuild->outer, stream->scope, site,
-                       MR_OUTER_FRAME | MR_OUTER_LEARNED);
-    *root = (*root & MR_CALL_MARK) |
-            MR_CALL(site, (flags_of(*root) & ~MR_EVENT_ROOT) | MR_EVENT_OUTER);
-    stream->outer_depth = stream->depth;
-    mr_counters_add(&rebuild->counters, MR_RECONSTRUCT_LEARNED, 1);
-    status = put(rebuild, ns, MR_EVENT_LEARNED, site, 0);
-    return status == MR_OK ? announce(rebuild, stream, site, WHY_LEARNED) : status;
-}
-
 /* A call tree has ended and the base is not sure: is it now? */
 static void resync(const struct mr_reconstruct *rebuild,
                    struct mr_reconstruct_stream *stream, uint64_t ns)
@@ -124,10 +82,8 @@ static enum mr_status close_top(struct mr_reconstruct *rebuild,
         stream->is_unsynced &= (flags & (MR_EVENT_INCOMPLETE | MR_EVENT_UNWOUND)) != 0;
     } else if (stream->depth == stream->outer_depth && stream->is_unsynced) {
         resync(rebuild, stream, ns);
-    } else if (stream->depth == stream->outer_depth + 1) {
-        stream->root_children++;
-        if (status == MR_OK)
-            return mr_reconstruct_learn(rebuild, stream, ns);
+    } else if (stream->depth > stream->outer_depth && status == MR_OK) {
+        return mr_reconstruct_child_ended(rebuild, stream, ns);
     }
     return status;
 }
@@ -199,11 +155,15 @@ static enum mr_status classify(struct mr_reconstruct *rebuild,
     start = mr_load_relaxed(&stream->stream->start_site); /* a hint; see source.h */
     if (known & MR_OUTER_FRAME) {
         *flags = MR_EVENT_OUTER;
-        return announce(rebuild, stream, site, WHY_OPTION);
+        return mr_reconstruct_announce(rebuild, stream, site, MR_RECONSTRUCT_WHY_OPTION);
+    }
+    if (site != MR_SITE_UNKNOWN && mr_reconstruct_is_place(stream, site)) {
+        *flags = MR_EVENT_OUTER;
+        return mr_reconstruct_announce(rebuild, stream, site, MR_RECONSTRUCT_WHY_LEARNED);
     }
     if (stream->depth == 0 && start != MR_SITE_UNKNOWN && start == site) {
         *flags = MR_EVENT_OUTER;
-        return announce(rebuild, stream, site, WHY_START);
+        return mr_reconstruct_announce(rebuild, stream, site, MR_RECONSTRUCT_WHY_START);
     }
     *flags = MR_EVENT_ROOT;
     return MR_OK;
@@ -230,14 +190,15 @@ static enum mr_status open_call(struct mr_reconstruct *rebuild,
         return status;
     if (stream->depth == stream->capacity && !grow(stream))
         return MR_ENOMEM;
+    if (stream->watch.first_ns == 0)
+        stream->watch.first_ns = ns;
     flags |= extra;
     stream->calls[stream->depth++] = MR_CALL(site, flags);
     status = put(rebuild, ns, MR_EVENT_OPEN, site, flags);
     if (flags & MR_EVENT_OUTER) {
         stream->outer_depth = stream->depth;
     } else if (before == stream->outer_depth) {
-        stream->root_ns = ns;
-        stream->root_children = 0;
+        mr_reconstruct_watch_root(stream, ns);
         if (stream->is_unsynced && status == MR_OK)
             status = break_trace(rebuild, stream, ns);
     }

@@ -20,6 +20,10 @@ static const char *const counter_names[MR_REDUCE_COUNTERS] = {
     [MR_REDUCE_TRACES_NEW] = "reduce_traces_past_new_nodes",
     [MR_REDUCE_TRACES_PRUNED] = "reduce_traces_pruned",
     [MR_REDUCE_NOT_KEPT] = "reduce_exemplars_without_memory",
+    [MR_REDUCE_ASKED] = "reduce_asked_kept",
+    [MR_REDUCE_ASKED_ELIDED] = "reduce_asked_elided",
+    [MR_REDUCE_ASKED_NOT_KEPT] = "reduce_asked_without_memory",
+    [MR_REDUCE_ASKED_BEGUN] = "reduce_asked_begun_before",
     [MR_REDUCE_VALUES_ALONE] = "reduce_values_without_call",
     [MR_REDUCE_PARTS] = "reduce_parts",
     [MR_REDUCE_LINKS_LOST] = "reduce_links_past_limit",
@@ -34,7 +38,8 @@ static bool is_sound(const struct mr_reduce_config *config)
            config->shapes_max > 0 && config->window_s > 0 &&
            config->bins_max >= 2 * MR_BINS_COUNT && config->trace_children_max > 0 &&
            config->delta_bytes_max <= MR_BATCH_BYTES_MAX / 2 &&
-           config->exemplar_calls <= MR_EXEMPLAR_CALLS_MAX;
+           config->exemplar_calls <= MR_EXEMPLAR_CALLS_MAX &&
+           config->asked_calls <= MR_EXEMPLAR_CALLS_MAX;
 }
 
 static enum mr_status reduce_open(struct mr_filter *filter, const void *config,
@@ -246,7 +251,8 @@ static bool is_due(const struct mr_reduce *reduce, uint64_t now_ns)
     uint64_t since = now_ns > reduce->told_ns ? now_ns - reduce->told_ns : 0;
 
     return mr_reduce_may_flush(reduce) && mr_filter_can_emit(reduce->filter) &&
-           ((has_gained(reduce) && since >= reduce->config->delta_period_ns) ||
+           ((has_gained(reduce) &&
+             since >= mr_reduce_period(reduce->config, reduce->paths.touched_count)) ||
             (reduce->had_open && since >= OPEN_PERIOD_NS));
 }
 
@@ -319,6 +325,7 @@ static enum mr_status reduce_tick(struct mr_filter *filter, uint64_t now_ns)
 
     watch_quiet(reduce, now_ns);
     mr_reduce_exemplars_tick(reduce);
+    mr_reduce_asked_tick(reduce);
     mr_node_budget_refill(&reduce->node_budget, mr_clock_monotonic_ns());
     if (is_due(reduce, now_ns))
         status = flush(reduce);

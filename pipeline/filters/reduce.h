@@ -17,7 +17,7 @@
  * Of single traces, the first and the slowest of each shape are kept with their calls (reduce_exemplars.c), within
  * exemplar_calls and exemplars_max.
  *
- * About every delta_period_ns, when the next filter has room, new nodes go out as DICT and then the gains as DELTA. When a
+ * About every delta_period_ns (up to four times that where many paths have gained), when the next filter has room, new nodes go out as DICT and then the gains as DELTA. When a
  * table is full this is done at once, and the tables forget everything but what open calls need (counted: nothing is
  * evicted silently). Calls that find no path even so are lost (budget). Memory is bounded by the limits below.
  */
@@ -29,12 +29,13 @@
 #include "net/exemplar.h"
 #include "pipeline/filter.h"
 #include "pipeline/sites.h"
+#include "pipeline/wanted.h"
 
 struct mr_reduce_config {
     const struct mr_sites *sites; /* of the lane; borrowed */
     uint32_t level;               /* of this worker */
     enum mr_exactness exactness;
-    uint64_t delta_period_ns;
+    uint64_t delta_period_ns; /* the shortest, see mr_reduce_period() */
     uint32_t
         delta_bytes_max; /* of one DELTA payload; a few kilobytes more for its last row */
     uint32_t paths_max, nodes_max, shapes_max;
@@ -48,6 +49,13 @@ struct mr_reduce_config {
         exemplar_calls; /* of one exemplar, at most MR_EXEMPLAR_CALLS_MAX; 0: none are kept */
     uint32_t exemplars_max;     /* per reason, over the time of the lane */
     size_t exemplar_open_bytes; /* for traces that are still open */
+    /*
+     * Traces that somebody asks for (reduce_asked.c): by `wanted`, borrowed, NULL: nobody; with so many calls at most, 0:
+     * none are kept; bytes while they are open and until the next delta. Not where exemplar_calls is 0.
+     */
+    struct mr_wanted_board *wanted;
+    uint32_t asked_calls;
+    size_t asked_bytes;
     uint64_t new_nodes_s; /* budget of new nodes (shapes.h), at most 10^9 a second */
     uint32_t new_nodes_at_once; /* and so many of them saved up */
     uint64_t shape_calls_s; /* calls a second that are counted by path of their shape */
@@ -83,6 +91,22 @@ struct mr_reduce_config {
                                .exemplars_max = MR_REDUCE_EXEMPLARS_DEFAULT,             \
                                .exemplar_open_bytes = MR_REDUCE_EXEMPLAR_OPEN_DEFAULT,   \
                                .shape_calls_s = MR_REDUCE_SHAPE_CALLS_DEFAULT})
+
+/* A path's row costs some 1.5 us here, in merge and at the master: at this pace 4 % of a processor. */
+#define MR_REDUCE_ROW_PACE_NS (40 * MR_MICROSECOND_NS)
+#define MR_REDUCE_PERIODS_MAX 4u
+
+/* Time from one delta to the next (ns) where `paths` of them have gained. */
+static inline uint64_t mr_reduce_period(const struct mr_reduce_config *config,
+                                        uint32_t paths)
+{
+    uint64_t most = MR_REDUCE_PERIODS_MAX * config->delta_period_ns;
+    uint64_t paced = paths * MR_REDUCE_ROW_PACE_NS;
+
+    if (paced <= config->delta_period_ns)
+        return config->delta_period_ns;
+    return paced < most ? paced : most;
+}
 
 extern const struct mr_filter_kind mr_reduce_filter;
 

@@ -311,26 +311,37 @@ static enum mr_status close_call(struct mr_reduce *reduce,
     return status;
 }
 
-/* The innermost call was a root; from now on it is an outer frame, and its tree none. */
+static enum mr_status make_outer(struct mr_reduce *reduce,
+                                 struct mr_reduce_stream *stream, uint32_t at)
+{
+    struct mr_open_call *frame = &stream->frames[at];
+    uint32_t path;
+    enum mr_status status =
+        get_path(reduce, stream, at, MR_EVENT_OUTER, frame->site, &path);
+
+    frame->path = path;
+    frame->last = MR_PATH_NONE; /* of the tree that it was in */
+    frame->next = MR_PATH_NONE;
+    frame->first_child = stream->child_count;
+    frame->flags = MR_EVENT_OUTER;
+    return status;
+}
+
+/* The calls of the open tree are outer frames from now on, and it is none. */
 static enum mr_status learn(struct mr_reduce *reduce, struct mr_reduce_stream *stream,
                             uint64_t ns)
 {
-    struct mr_open_call *frame = &stream->frames[stream->depth - 1];
+    uint32_t root = stream->traces[0].frame;
     enum mr_status status;
-    uint32_t path;
 
-    MR_ASSERT(stream->depth > 0 && stream->trace_count == 1);
-    MR_ASSERT(stream->traces[0].frame == stream->depth - 1);
-    status =
-        get_path(reduce, stream, stream->depth - 1, MR_EVENT_OUTER, frame->site, &path);
+    MR_ASSERT(stream->trace_count == 1 && root < stream->depth);
+    status = mr_reduce_count_part(reduce, stream);
     if (status == MR_OK && stream->has_links)
         status = mr_reduce_links_drop(reduce, stream, ns);
     mr_reduce_exemplars_drop(reduce, &stream->traces[0]);
     mr_reduce_drop_trace(stream);
-    frame->path = path;
-    frame->last = MR_PATH_NONE; /* of the tree that it was the root of */
-    frame->next = MR_PATH_NONE;
-    frame->flags = MR_EVENT_OUTER;
+    for (uint32_t i = root; i < stream->depth && status == MR_OK; i++)
+        status = make_outer(reduce, stream, i);
     return status;
 }
 

@@ -37,6 +37,7 @@ enum mr_status mr_reduce_exemplars_open(struct mr_reduce *reduce)
     const struct mr_reduce_config *config = reduce->config;
 
     exemplars->budget.limit = config->exemplar_open_bytes;
+    mr_reduce_asked_open(reduce);
     exemplars->credit = most_credit(config);
     exemplars->credit_ns = mr_clock_monotonic_ns();
     if (config->exemplar_calls == 0)
@@ -56,6 +57,7 @@ void mr_reduce_exemplars_close(struct mr_reduce *reduce)
 {
     struct mr_reduce_exemplars *exemplars = &reduce->exemplars;
 
+    mr_reduce_asked_close(reduce);
     clear_pending(exemplars);
     free(exemplars->pending);
     free(exemplars->calls);
@@ -101,6 +103,7 @@ void mr_reduce_exemplars_drop(struct mr_reduce *reduce, struct mr_trace *trace)
 {
     struct mr_reduce_exemplars *exemplars = &reduce->exemplars;
 
+    mr_reduce_asked_drop(trace);
     if (!trace->condense)
         return;
     if (exemplars->spare_count < SPARE_MAX) {
@@ -134,8 +137,10 @@ void mr_reduce_exemplars_carry(struct mr_reduce *reduce, struct mr_reduce_stream
 {
     if (reduce->config->exemplar_calls == 0)
         return;
-    for (uint32_t i = 0; i < stream->trace_count; i++)
+    for (uint32_t i = 0; i < stream->trace_count; i++) {
+        mr_reduce_asked_carry(reduce, stream, &stream->traces[i], event_count);
         feed(reduce, &stream->traces[i], event_count, false);
+    }
 }
 
 /* Larger is better. False: all places are taken by better ones. */
@@ -273,6 +278,17 @@ static uint64_t begun_before(const struct mr_reduce_stream *stream,
     return trace->closed + trace->frame - outers;
 }
 
+struct mr_exemplar mr_reduce_exemplar_of(const struct mr_reduce_stream *stream,
+                                         const struct mr_trace *trace,
+                                         const struct mr_kept *kept)
+{
+    return (struct mr_exemplar){.status = status_of(kept),
+                                .source = stream->source,
+                                .stream = stream->id,
+                                .before = begun_before(stream, trace),
+                                .start_ns = kept->start_ns};
+}
+
 /* Keeps the `count` calls at hand until the next delta. */
 static enum mr_status keep(struct mr_reduce *reduce,
                            const struct mr_reduce_stream *stream,
@@ -286,17 +302,13 @@ static enum mr_status keep(struct mr_reduce *reduce,
                  .shape = kept->shape ? (uint32_t)(kept->shape - reduce->shapes) + 1 : 0,
                  .is_incomplete = kept->is_incomplete,
                  .calls = malloc(size),
-                 .exemplar = {.why = why,
-                              .status = status_of(kept),
-                              .source = stream->source,
-                              .stream = stream->id,
-                              .before = begun_before(stream, trace),
-                              .start_ns = kept->start_ns,
-                              .calls = trace->condense->closed,
-                              .call_count = count}};
+                 .exemplar = mr_reduce_exemplar_of(stream, trace, kept)};
 
     if (!given.calls)
         return MR_ENOMEM;
+    given.exemplar.why = why;
+    given.exemplar.calls = trace->condense->closed;
+    given.exemplar.call_count = count;
     memcpy(given.calls, exemplars->calls, size);
     given.exemplar.items = given.calls;
     place = place_for(exemplars, &given);
@@ -410,6 +422,8 @@ enum mr_status mr_reduce_exemplars_end(struct mr_reduce *reduce,
     enum mr_status status = MR_OK;
     uint32_t why = 0;
 
+    if (reduce->asked.open && kept->path != MR_PATH_NONE)
+        mr_reduce_asked_end(reduce, stream, trace, kept, close);
     if (reduce->config->exemplar_calls > 0 && kept->path != MR_PATH_NONE)
         why = reasons(reduce, kept);
     if (why || is_counted) {
@@ -421,21 +435,31 @@ enum mr_status mr_reduce_exemplars_end(struct mr_reduce *reduce,
     return status;
 }
 
-static enum mr_status exemplar_row(struct mr_reduce *reduce,
-                                   struct mr_reduce_pending *pending)
+enum mr_status mr_reduce_exemplar_numbers(struct mr_reduce *reduce,
+                                          struct mr_reduce_pending *pending,
+                                          uint32_t *path, uint32_t *shape)
 {
     enum mr_status status = mr_reduce_room(reduce);
-    uint32_t path, shape = MR_DELTA_NONE;
 
+    *shape = MR_DELTA_NONE;
     if (status == MR_OK)
-        status = mr_reduce_path_number(reduce, pending->path, &path);
+        status = mr_reduce_path_number(reduce, pending->path, path);
     if (status == MR_OK && pending->shape) {
         status = mr_reduce_shape_number(reduce, &reduce->shapes[pending->shape - 1]);
-        shape = reduce->shapes[pending->shape - 1].index;
+        *shape = reduce->shapes[pending->shape - 1].index;
     }
     for (uint32_t i = 0; status == MR_OK && i < pending->exemplar.call_count; i++)
         status = mr_reduce_site_number(reduce, pending->calls[i].site,
                                        &pending->calls[i].site);
+    return status;
+}
+
+static enum mr_status exemplar_row(struct mr_reduce *reduce,
+                                   struct mr_reduce_pending *pending)
+{
+    uint32_t path, shape;
+    enum mr_status status = mr_reduce_exemplar_numbers(reduce, pending, &path, &shape);
+
     if (status != MR_OK)
         return status;
     mr_delta_exemplar(&reduce->writer, path, shape,
@@ -469,6 +493,8 @@ enum mr_status mr_reduce_exemplars_flush(struct mr_reduce *reduce)
     for (uint32_t i = 0; i < exemplars->pending_count && status == MR_OK; i++)
         if (exemplars->pending[i].exemplar.why)
             status = exemplar_row(reduce, &exemplars->pending[i]);
+    if (status == MR_OK)
+        status = mr_reduce_asked_flush(reduce);
     for (uint32_t i = 0; i < exemplars->row_count && status == MR_OK; i++)
         status = shape_path_row(reduce, &exemplars->rows[i]);
     clear_pending(exemplars);

@@ -84,12 +84,14 @@ static void move_draft(struct draft *to, struct draft *from)
 
 /*
  * Of the next part of the stream. Numbered from the first event that this lane accounts
- * for: a stream that moves to another worker has other numbers there.
+ * for: a stream that moves to another worker has other numbers there. One that was resumed
+ * goes on behind all numbers that may have been given, for a part has an event of its own.
  */
 static struct mr_id next_id(const struct mr_reduce_stream *stream)
 {
     return mr_id_part(stream->source, stream->id,
-                      stream->base_event + stream->links->part_count);
+                      stream->base_event + stream->parts_before +
+                          stream->links->part_count);
 }
 
 static enum mr_status tell(struct mr_reduce *reduce, struct mr_reduce_stream *stream,

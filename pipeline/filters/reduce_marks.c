@@ -214,6 +214,7 @@ enum mr_status mr_reduce_resume(struct mr_reduce *reduce, struct mr_reduce_strea
     stream->last = from->last;
     stream->reduced = stream->told_reduced = from->reduced;
     stream->lost_sum = from->lost_sum;
+    stream->parts_before = from->last;
     stream->told_held = (int64_t)(from->last - from->reduced - from->lost_sum);
     stream->closed = from->closed;
     stream->seen_ns = from->last_ns;

@@ -13,6 +13,7 @@
  *     reduce_links.c   sends, receives, hand-offs: parts
  *     reduce_marks.c   what the spool must know with a delta; streams that go on from one
  *     reduce_exemplars.c single traces: exemplars, statistics per path of a shape
+ *     reduce_asked.c   single traces that somebody asked for
  */
 #ifndef MR_PIPELINE_FILTERS_REDUCE_PRIVATE_H
 #define MR_PIPELINE_FILTERS_REDUCE_PRIVATE_H
@@ -38,6 +39,10 @@ enum mr_reduce_counter {
     MR_REDUCE_TRACES_NEW,      /* traces past the budget of new shapes: paths only */
     MR_REDUCE_TRACES_PRUNED,   /* traces in which a site was pruned: paths only */
     MR_REDUCE_NOT_KEPT,        /* exemplars for which there was no memory */
+    MR_REDUCE_ASKED,           /* traces kept as answers to requests for exemplars */
+    MR_REDUCE_ASKED_ELIDED,    /* of these, such as had more calls than fit a frame */
+    MR_REDUCE_ASKED_NOT_KEPT,  /* traces that were asked for, past the budget or memory */
+    MR_REDUCE_ASKED_BEGUN,     /* the same, of which the request missed the beginning */
     MR_REDUCE_VALUES_ALONE,    /* values of counters that belong to no call */
     MR_REDUCE_PARTS,           /* headers of call trees that are joined elsewhere */
     MR_REDUCE_LINKS_LOST,      /* sends and the like past a limit */
@@ -77,11 +82,13 @@ struct mr_trace {
     uint64_t closed;              /* the stream's count of closed calls when it began */
     uint64_t elsewhere;           /* calls since then that belong to another tree */
     struct mr_condense *condense; /* what earlier batches had of it; NULL: nothing */
+    struct mr_condense *asked;    /* the same, for who asked for it; NULL: nobody does */
     uint32_t first; /* event of this batch from which on it is not condensed */
     uint32_t frame; /* of its root */
     bool is_broken; /* a loss hit it: no shape */
     bool is_over;   /* past a limit: no shape */
     bool is_folded;
+    bool is_carried; /* it began in an earlier batch */
 };
 
 #define MR_REDUCE_SPAN_COUNTERS_MAX                                                      \
@@ -145,6 +152,7 @@ struct mr_reduce_stream {
     uint64_t closed;
     /* Ledger: totals, and what was told of them. */
     uint64_t base_event, last, reduced, lost_sum;
+    uint64_t parts_before; /* no more than so many were told by another process */
     uint64_t told_reduced;
     int64_t told_held;
     uint64_t lost[MR_LOSS_REASON_COUNT]; /* since the last delta */
@@ -168,6 +176,8 @@ struct mr_shape {
     uint64_t ok, failed, calls, folded, first_ns, last_ns;
     struct mr_times time;
     bool is_touched;
+    uint32_t asked_revision; /* of the requests in `asked` */
+    uint64_t asked;          /* bit i: request i wants its traces */
 };
 
 struct mr_entry {
@@ -180,6 +190,8 @@ struct mr_entry {
         rest; /* traces past the budget of new shapes in a row; and such as are not looked at */
     struct mr_open_stats open; /* while a delta is written */
     uint32_t stack;            /* path of the innermost open call of the oldest */
+    uint32_t asked_revision;   /* of the requests in `asked` */
+    uint64_t asked;            /* bit i: request i names it */
 };
 
 /* A growing array of indices. */
@@ -230,6 +242,23 @@ struct mr_reduce_exemplars {
     uint32_t *slots;    /* of rows; open addressing: number + 1, 0: free */
     uint64_t credit;    /* calls of known shapes that may be counted by path */
     uint64_t credit_ns; /* CLOCK_MONOTONIC up to which credit was given */
+};
+
+/* reduce_asked.c */
+struct mr_reduce_answer { /* that waits for the next delta */
+    struct mr_id request;
+    uint32_t wanted; /* how many it asks for */
+    struct mr_reduce_pending pending;
+};
+struct mr_reduce_asked {
+    uint64_t open;     /* bit i: request i of the list wants more of this lane */
+    uint32_t revision; /* of the list; 0: there was none */
+    struct mr_condense_budget budget;
+    struct mr_reduce_answer *answers;
+    uint32_t answer_count, answer_capacity;
+    uint32_t taken[MR_WANTED_MAX];    /* answers that this lane gave */
+    uint64_t until_ns[MR_WANTED_MAX]; /* CLOCK_MONOTONIC */
+    struct mr_wanted_list list;
 };
 
 /* reduce_marks.c */
@@ -294,6 +323,7 @@ struct mr_reduce {
         told_source; /* the source whose number in this payload is told_source_index */
     uint32_t told_source_index, told_source_payload;
     struct mr_reduce_exemplars exemplars;
+    struct mr_reduce_asked asked;
     const struct mr_event *events;       /* of the batch at hand */
     uint16_t whole[MR_BATCH_EVENTS_MAX]; /* of them, as pipeline/condense.h wants it */
     uint64_t told_ns;                    /* CLOCK_MONOTONIC of the last delta */
@@ -340,6 +370,25 @@ static MR_ALWAYS_INLINE void mr_reduce_foretell(const struct mr_paths *paths,
 /* Makes the window of `ns` the current one. */
 void mr_reduce_enter_window(struct mr_reduce *reduce, uint64_t ns);
 
+/* A call that ended ok, of a path that is ready for its window and bin. */
+static MR_ALWAYS_INLINE void mr_reduce_count_call(struct mr_reduce *reduce,
+                                                  struct mr_path *path, uint64_t total,
+                                                  uint64_t self, uint32_t bin)
+{
+    path->ok++;
+    path->total_sum += total;
+    path->self_sum += self;
+    if (MR_UNLIKELY(!mr_known_has(path->total, total) || !mr_known_has(path->self, self)))
+        mr_path_widen(path, total, self);
+    if (MR_LIKELY(total))
+        mr_bins_add(&path->bins, &reduce->bins, bin);
+    else
+        path->zeros++;
+}
+
+/* reduce_inner.c: calls inside a call tree that end ok, from `first` on until an event is anything else; how many. */
+uint32_t mr_reduce_inner(struct mr_reduce *reduce, struct mr_reduce_stream *stream,
+                         const struct mr_batch *batch, uint32_t first);
 /* reduce_run.c: takes events of the batch from `at` on until one needs mr_reduce_step(); the place of that one. */
 uint32_t mr_reduce_run(struct mr_reduce *reduce, struct mr_reduce_stream *stream,
                        const struct mr_batch *batch, uint32_t at);
@@ -406,6 +455,9 @@ enum mr_status mr_reduce_end_trace(struct mr_reduce *reduce,
                                    const struct mr_event *close);
 void mr_reduce_begin_trace(struct mr_reduce *reduce, struct mr_reduce_stream *stream,
                            const struct mr_event *open);
+/* The open tree, the only one, will be none: counts what has ended of it at its entry point, as in the paths alone. */
+enum mr_status mr_reduce_count_part(struct mr_reduce *reduce,
+                                    const struct mr_reduce_stream *stream);
 /* Takes the innermost tree, of which nothing is condensed, off without counting it. */
 void mr_reduce_drop_trace(struct mr_reduce_stream *stream);
 /* All open trees lost something: none will be a shape. */
@@ -509,6 +561,33 @@ void mr_reduce_exemplars_carry(struct mr_reduce *reduce, struct mr_reduce_stream
 /* What was condensed of a tree is not needed. */
 void mr_reduce_exemplars_drop(struct mr_reduce *reduce, struct mr_trace *trace);
 enum mr_status mr_reduce_exemplars_flush(struct mr_reduce *reduce);
+/* A trace that has ended, without its calls and what it is kept for. */
+struct mr_exemplar mr_reduce_exemplar_of(const struct mr_reduce_stream *stream,
+                                         const struct mr_trace *trace,
+                                         const struct mr_kept *kept);
+/* A payload with room for one more, its numbers in it; the sites of its calls become numbers of the payload. */
+enum mr_status mr_reduce_exemplar_numbers(struct mr_reduce *reduce,
+                                          struct mr_reduce_pending *pending,
+                                          uint32_t *path, uint32_t *shape);
+
+/* reduce_asked.c */
+void mr_reduce_asked_open(struct mr_reduce *reduce);
+void mr_reduce_asked_close(struct mr_reduce *reduce);
+/* Looks what is wanted now. */
+void mr_reduce_asked_tick(struct mr_reduce *reduce);
+/* As of the exemplars; before theirs, which begins the next batch for the trace. */
+void mr_reduce_asked_end(struct mr_reduce *reduce, const struct mr_reduce_stream *stream,
+                         struct mr_trace *trace, const struct mr_kept *kept,
+                         const struct mr_event *close);
+void mr_reduce_asked_carry(struct mr_reduce *reduce,
+                           const struct mr_reduce_stream *stream, struct mr_trace *trace,
+                           uint32_t event_count);
+void mr_reduce_asked_drop(struct mr_trace *trace);
+enum mr_status mr_reduce_asked_flush(struct mr_reduce *reduce);
+/* The open requests that want a trace of the shape that took so long; bit i is request i. */
+uint64_t mr_reduce_asked_of_shape(struct mr_reduce *reduce, struct mr_shape *shape,
+                                  uint64_t ns);
+
 /* Of no trace; where no exemplars are kept, such that none comes before them. */
 static inline struct mr_extremes mr_reduce_no_extremes(const struct mr_reduce *reduce)
 {
@@ -535,13 +614,14 @@ static inline bool mr_reduce_pays(const struct mr_reduce *reduce, uint64_t calls
     return calls <= reduce->exemplars.credit && calls <= reduce->config->exemplar_calls;
 }
 /* Whether the trace, of a known shape, which began at `enter_ns`, is kept, or counted by path: the slow path does it. */
-static inline bool mr_reduce_wants(const struct mr_reduce *reduce,
-                                   const struct mr_shape *shape,
+static inline bool mr_reduce_wants(struct mr_reduce *reduce, struct mr_shape *shape,
                                    const struct mr_ended *ended, uint64_t enter_ns)
 {
     return mr_reduce_pays(reduce, ended->calls) ||
            mr_reduce_is_extreme(&shape->extremes, ended->ns,
-                                enter_ns + (uint64_t)reduce->wall_shift_ns);
+                                enter_ns + (uint64_t)reduce->wall_shift_ns) ||
+           (MR_UNLIKELY(reduce->asked.open) &&
+            mr_reduce_asked_of_shape(reduce, shape, ended->ns));
 }
 
 /* reduce_marks.c; nothing happens where marks are not asked for. */

@@ -18,7 +18,6 @@
 #define SCORE_MOST 64
 #define SCORE_AGAIN (8 * SCORE_MISS - SCORE_MOST)
 #define REST UINT8_MAX
-#define NO_BIN UINT32_MAX
 #define TOTAL_LIMIT (UINT64_C(1) << 28)
 
 static_assert(sizeof(struct mr_event) == 16 && offsetof(struct mr_event, site) == 8,
@@ -125,7 +124,7 @@ static MR_ALWAYS_INLINE bool is_like(const uint64_t *words, const struct mr_even
 struct gain {
     uint32_t total_sum, self_sum;
     uint32_t is_new; /* some time is beyond what its path has known */
-    uint32_t has_zero;
+    uint32_t zeros;  /* totals that are 0 */
 };
 
 /* What a path has known of its times, as far as they are below 2^31. */
@@ -152,7 +151,7 @@ static MR_ALWAYS_INLINE struct gain gain_of(const struct mr_path *path,
                                             int32_t *parent, uint32_t count)
 {
     const struct range total = range_of(path->total), self = range_of(path->self);
-    uint32_t total_sum = 0, self_sum = 0, is_new = 0, has_zero = 0;
+    uint32_t total_sum = 0, self_sum = 0, is_new = 0, zeros = 0;
 
     for (uint32_t i = 0; i < count; i++) {
         int32_t own = totals[i] - child[i];
@@ -161,19 +160,19 @@ static MR_ALWAYS_INLINE struct gain gain_of(const struct mr_path *path,
         self_sum += (uint32_t)own;
         is_new |= (uint32_t)(totals[i] < total.low) | (uint32_t)(totals[i] > total.high) |
                   (uint32_t)(own < self.low) | (uint32_t)(own > self.high);
-        has_zero |= (uint32_t)(totals[i] == 0);
+        zeros += (uint32_t)(totals[i] == 0);
     }
     for (uint32_t i = 0; i < count; i++)
         parent[i] += totals[i];
-    return (struct gain){total_sum, self_sum, is_new, has_zero};
+    return (struct gain){total_sum, self_sum, is_new, zeros};
 }
 
-/* The bins of what waits, as places in the pool; NO_BIN for 0. They are asked for. */
+/* The bins of what waits, as places in the pool; somewhere for 0. They are asked for. */
 typedef uint32_t bins_of_call[MR_TEMPLATE_WAITING];
 
 static MR_ALWAYS_INLINE void find_bins(const struct mr_reduce *reduce,
                                        const struct mr_path *path, const int32_t *totals,
-                                       uint32_t count, uint32_t has_zero, uint32_t *bins)
+                                       uint32_t count, uint32_t zeros, uint32_t *bins)
 {
     uint32_t offset = path->bins.offset - path->bins.first;
 
@@ -182,28 +181,21 @@ static MR_ALWAYS_INLINE void find_bins(const struct mr_reduce *reduce,
 
         bins[i] = offset + mr_reduce_bin(reduce, total + (total == 0));
     }
-    if (MR_LIKELY(!has_zero))
-        MR_PREFETCH_WRITE(reduce->bins.counts + bins[0]);
-    for (uint32_t i = 0; has_zero && i < count; i++)
-        bins[i] = totals[i] ? bins[i] : NO_BIN;
+    for (uint32_t i = 0; zeros && i < count; i++)
+        bins[i] = totals[i] ? bins[i] : i;
+    MR_PREFETCH_WRITE(reduce->bins.counts + bins[0]);
 }
 
 /*
  * One of each call after the other: two in a row of the same call would often meet in the same bin, and wait for each other in
  * the store buffer.
  */
-static void count_bins(struct mr_reduce *reduce, const struct mr_template_call *calls,
-                       uint32_t call_count, bins_of_call *bins, uint32_t waiting)
+static void count_bins(uint32_t *counts, bins_of_call *bins, uint32_t call_count,
+                       uint32_t waiting)
 {
-    uint32_t *counts = reduce->bins.counts;
-
     for (uint32_t place = 0; place < waiting; place++)
-        for (uint32_t i = 0; i < call_count; i++) {
-            if (MR_UNLIKELY(bins[i][place] == NO_BIN))
-                reduce->paths.nodes[calls[i].path].zeros++;
-            else
-                counts[bins[i][place]]++;
-        }
+        for (uint32_t i = 0; i < call_count; i++)
+            counts[bins[i][place]]++;
 }
 
 static MR_ALWAYS_INLINE void count_gain(struct mr_path *path, const struct gain *gain,
@@ -211,6 +203,7 @@ static MR_ALWAYS_INLINE void count_gain(struct mr_path *path, const struct gain 
                                         uint32_t count)
 {
     path->ok += count;
+    path->zeros += gain->zeros;
     path->total_sum += gain->total_sum;
     path->self_sum += gain->self_sum;
     if (MR_UNLIKELY(gain->is_new))
@@ -218,7 +211,8 @@ static MR_ALWAYS_INLINE void count_gain(struct mr_path *path, const struct gain 
             mr_path_widen(path, (uint32_t)totals[i], (uint32_t)(totals[i] - child[i]));
 }
 
-static MR_ALWAYS_INLINE void settle_call(struct mr_reduce *reduce,
+/* Whether it has bins, not all totals being 0. */
+static MR_ALWAYS_INLINE bool settle_call(struct mr_reduce *reduce,
                                          const struct mr_template_call *call,
                                          const int32_t *child, int32_t *parent,
                                          uint32_t count, uint32_t *bins)
@@ -227,8 +221,11 @@ static MR_ALWAYS_INLINE void settle_call(struct mr_reduce *reduce,
     struct gain gain = gain_of(path, call->totals, child, parent, count);
 
     MR_DEBUG_ASSERT(path->window == reduce->window);
-    find_bins(reduce, path, call->totals, count, gain.has_zero, bins);
     count_gain(path, &gain, call->totals, child, count);
+    if (gain.zeros == count)
+        return false;
+    find_bins(reduce, path, call->totals, count, gain.zeros, bins);
+    return true;
 }
 
 static void settle(struct mr_reduce *reduce, struct mr_template *template)
@@ -237,6 +234,7 @@ static void settle(struct mr_reduce *reduce, struct mr_template *template)
     const uint32_t count = template->waiting, call_count = template->calls;
     bins_of_call bins[MR_TEMPLATE_CALLS_MAX];
     below child[MR_TEMPLATE_CALLS_MAX + 1];
+    uint32_t binned = 0; /* calls with bins */
 
     MR_ASSERT(count > 0 && count <= MR_TEMPLATE_WAITING);
     memset(child, 0, (call_count + 1) * sizeof(*child));
@@ -244,12 +242,13 @@ static void settle(struct mr_reduce *reduce, struct mr_template *template)
         const struct mr_template_call *call = &calls[i];
 
         if (count == MR_TEMPLATE_WAITING)
-            settle_call(reduce, call, child[i], child[call->parent], MR_TEMPLATE_WAITING,
-                        bins[i]);
+            binned += settle_call(reduce, call, child[i], child[call->parent],
+                                  MR_TEMPLATE_WAITING, bins[binned]);
         else
-            settle_call(reduce, call, child[i], child[call->parent], count, bins[i]);
+            binned += settle_call(reduce, call, child[i], child[call->parent], count,
+                                  bins[binned]);
     }
-    count_bins(reduce, calls, call_count, bins, count);
+    count_bins(reduce->bins.counts, bins, binned, count);
     template->waiting = 0;
     mr_filter_count(reduce->filter, MR_REDUCE_SUM_BULK, (uint64_t)count * call_count);
 }

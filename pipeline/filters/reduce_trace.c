@@ -75,7 +75,8 @@ void mr_reduce_begin_trace(struct mr_reduce *reduce, struct mr_reduce_stream *st
 void mr_reduce_drop_trace(struct mr_reduce_stream *stream)
 {
     MR_ASSERT(stream->trace_count > 0);
-    MR_ASSERT(!stream->traces[stream->trace_count - 1].condense);
+    MR_ASSERT(!stream->traces[stream->trace_count - 1].condense &&
+              !stream->traces[stream->trace_count - 1].asked);
     stream->child_count =
         stream->frames[stream->traces[--stream->trace_count].frame].first_child;
     if (stream->trace_count == 0)
@@ -299,6 +300,8 @@ static enum mr_status begin_shape(struct mr_reduce *reduce, struct mr_shape *sha
                                .payload = shape->payload,
                                .index = shape->index,
                                .extremes = shape->extremes,
+                               .asked_revision = shape->asked_revision,
+                               .asked = shape->asked,
                                .window = reduce->window,
                                .is_touched = shape->is_touched};
     if (!shape->is_touched &&
@@ -340,12 +343,13 @@ static enum mr_status count_shape(struct mr_reduce *reduce, struct mr_shape *sha
     return MR_OK;
 }
 
-static enum mr_status count_entry(struct mr_reduce *reduce, uint32_t path,
-                                  enum mr_coverage coverage, uint64_t calls, uint64_t ns,
-                                  const struct mr_shape *shape)
+/* The entry point of `path`, to count in this window. */
+static enum mr_status prepare_entry(struct mr_reduce *reduce, uint32_t path,
+                                    struct mr_entry **prepared)
 {
     struct mr_entry *entry = mr_reduce_entry(reduce, path);
 
+    *prepared = entry;
     if (!entry)
         return MR_ENOMEM;
     if (entry->window != 0 && entry->window != reduce->window) {
@@ -362,7 +366,41 @@ static enum mr_status count_entry(struct mr_reduce *reduce, uint32_t path,
         entry->window = reduce->window;
         entry->stats = (struct mr_entry_stats){{0}, {0}, {0}};
     }
-    mr_reduce_add_entry(reduce, entry, shape, coverage, calls, ns);
+    return MR_OK;
+}
+
+static enum mr_status count_entry(struct mr_reduce *reduce, uint32_t path,
+                                  enum mr_coverage coverage, uint64_t calls, uint64_t ns,
+                                  const struct mr_shape *shape)
+{
+    struct mr_entry *entry;
+    enum mr_status status = prepare_entry(reduce, path, &entry);
+
+    if (status == MR_OK)
+        mr_reduce_add_entry(reduce, entry, shape, coverage, calls, ns);
+    return status;
+}
+
+enum mr_status mr_reduce_count_part(struct mr_reduce *reduce,
+                                    const struct mr_reduce_stream *stream)
+{
+    const struct mr_trace *trace = &stream->traces[0];
+    uint32_t path = stream->frames[trace->frame].path;
+    struct mr_entry *entry;
+    enum mr_status status;
+    uint64_t ns = 0;
+
+    MR_ASSERT(stream->trace_count == 1);
+    if (path == MR_PATH_NONE)
+        return MR_OK;
+    for (uint32_t i = trace->frame; i < stream->depth; i++)
+        ns += stream->frames[i].child_ns;
+    status = prepare_entry(reduce, path, &entry);
+    if (status != MR_OK)
+        return status;
+    entry->stats.calls[MR_COVERAGE_PATHS] +=
+        stream->closed - trace->closed - trace->elsewhere;
+    entry->stats.time_ns[MR_COVERAGE_PATHS] += ns;
     return MR_OK;
 }
 

@@ -21,6 +21,8 @@ JOINER = "pipeline/joiner.c"
 JOINED = "pipeline/joiner_shape.c"
 CONDENSE = "pipeline/condense.c"
 LANDING = "pipeline/filters/reconstruct_landing.c"
+OUTER = "pipeline/filters/reconstruct_outer.c"
+HOT = "pipeline/filters/reconstruct.c"
 
 # name: (file, place, what stands there instead)
 FAULTS = {
@@ -59,12 +61,23 @@ FAULTS = {
     "forced-root-in-its-encloser": (
         TRACE, "        stream->traces[stream->trace_count - 1].elsewhere += calls + trace.elsewhere;", "        (void)calls;"),
     "base-is-sure-too-soon": (STEP, "    stream->unsynced_roots++;\n", "    stream->unsynced_roots += 2;\n"),
+    "loop-is-heard-of-too-late": (OUTER, "((learn_ns) / 8)", "((learn_ns) / 4)"),
+    "loop-has-the-children-of-its-child": (OUTER, "            top->children = 0;\n", ""),
+    "loop-of-a-stream-without-a-past": (OUTER, "top->since_ns - stream->watch.first_ns)", "0)"),
+    "loop-below-unknown-calls": (OUTER, "        if (stream->calls[i] & MR_CALL(0, MR_EVENT_UNKNOWN))\n            return false;\n", ""),
+    "loop-one-level-less-deep": (OUTER, "    uint32_t highest = stream->outer_depth + MR_RECONSTRUCT_LEVELS;", "    uint32_t highest = stream->outer_depth + MR_RECONSTRUCT_LEVELS - 1;"),
+    "loop-learned-at-any-depth": (OUTER, "depth = stream->outer_depth;", "depth = 0;"),
+    "loop-learned-for-all-calls-of-its-caller": (OUTER, "    if (stream->depth == first + 1)\n        keep_place", "    keep_place"),
+    "loop-quiet-while-children-end": (HOT, "    watch->last_ns = ns;\n    return true;", "    return true;"),
+    "loop-looked-for-an-event-late": (OUTER, "next_look(rebuild, rebuild->look_at + 1,", "next_look(rebuild, rebuild->look_at + 2,"),
+    "learned-calls-without-a-tree": (CALLS, "    status = mr_reduce_count_part(reduce, stream);", "    status = MR_OK;"),
+    "learned-callers-stay-in-the-tree": (CALLS, "    for (uint32_t i = root; i < stream->depth && status == MR_OK; i++)", "    for (uint32_t i = stream->depth - 1; i < stream->depth && status == MR_OK; i++)"),
     "full-table-forgets-a-shape": (TRACE, "            status = mr_reduce_forget(reduce);\n        else\n", "            return MR_OK;\n        else\n"),
     "open-trace-told-twice": ("pipeline/filters/reduce_delta.c", "    entry->open = (struct mr_open_stats){0};\n", ""),
     "compact-exit-pops-one": ("net/chunk.c", "    if (record->is_exit)\n        mr_compact_leave(&reader->stack, number);",
                               "    if (record->is_exit)\n        (void)number;"),
     "bulk-window": ("pipeline/filters/reduce_templates.c", "        !mr_reduce_in_window(reduce, events[2 * template->calls - 1].ns) ||\n", ""),
-    "bulk-zero-totals": ("pipeline/filters/reduce_templates.c", "                reduce->paths.nodes[calls[i].path].zeros++;", "                continue;"),
+    "bulk-zero-totals": ("pipeline/filters/reduce_templates.c", "    path->zeros += gain->zeros;\n", ""),
     "bulk-bin-past-the-end": ("pipeline/filters/reduce_templates.c", "(total - call->low >= call->width)", "(total - call->low > call->width)"),
     "attached-past-its-call": (STEP, "    if (stream->depth < stream->attach_depth && status == MR_OK)\n        status = end_attached(rebuild, stream, ns);\n", ""),
     "attached-past-a-loss": (STEP, "        status = end_attached(rebuild, stream, ns); /* a detach may be among the lost */", "        status = MR_OK;"),

@@ -178,6 +178,14 @@ static void announce(struct ref *ref, uint32_t site, uint32_t why)
     ref->outers[ref->outer_count++] = (struct ref_outer_told){site, why};
 }
 
+static bool is_place(const struct ref_stream *stream, uint32_t site)
+{
+    for (uint32_t i = 0; i < stream->place_count; i++)
+        if (stream->places[i].site == site && stream->places[i].depth == stream->depth)
+            return true;
+    return false;
+}
+
 /* What a new call below `parent` is. */
 static void classify(struct ref *ref, struct ref_stream *stream, struct ref_call *call)
 {
@@ -189,9 +197,11 @@ static void classify(struct ref *ref, struct ref_stream *stream, struct ref_call
 
     if (((is_known && (site->flags & 1)) || is_attached) && !has_forced(stream)) {
         call->is_root = call->is_forced = true;
-    } else if (is_bottom && is_known && ((site->flags & 2) || site->is_learned)) {
+    } else if (is_bottom && is_known && (site->flags & 2)) {
         call->is_outer = true;
         announce(ref, call->site, WHY_OPTION);
+    } else if (is_bottom && is_known && is_place(stream, call->site)) {
+        call->is_outer = true;
     } else if (is_bottom && is_known && call->parent == &stream->forest &&
                call->site == stream->start) {
         call->is_outer = true;
@@ -219,10 +229,10 @@ static void enter(struct ref *ref, struct ref_stream *stream, uint32_t site,
     else
         parent->first = call;
     parent->last = call;
-    if (is_base(stream, parent) && !call->is_outer) {
-        stream->root_ns = call->enter;
-        stream->root_children = 0;
-    }
+    if (!stream->began)
+        stream->began = call->enter;
+    if (is_base(stream, parent) && !call->is_outer)
+        stream->heard = call->watched = call->enter;
     stream->open = call;
     stream->depth++;
     call->before = stream->ended;
@@ -233,18 +243,94 @@ static void enter(struct ref *ref, struct ref_stream *stream, uint32_t site,
         ref_link_root(ref, stream, call);
 }
 
+/* How many calls lie around it, up to the outer frames. */
+static uint32_t level_of(const struct ref_stream *stream, const struct ref_call *call)
+{
+    uint32_t level = 0;
+
+    for (; !is_base(stream, call->parent); call = call->parent)
+        level++;
+    return level;
+}
+
+/* A call begins or ends now: if nothing was heard of those that are watched, the innermost that may be is one of them. */
+static void look(const struct ref *ref, struct ref_stream *stream)
+{
+    uint64_t ns = ref_ns(ref, stream->ticks);
+    struct ref_call *call = stream->open;
+
+    if (!ref->options.learns || is_base(stream, call) || ns <= stream->heard ||
+        ns - stream->heard <= ref->options.learn_ns / 8)
+        return;
+    for (uint32_t level = level_of(stream, call); level >= REF_LEVELS; level--)
+        call = call->parent;
+    if (!call->watched)
+        stream->heard = call->watched = ns;
+}
+
+static bool is_loop(const struct ref *ref, const struct ref_stream *stream,
+                    const struct ref_call *call, uint64_t ns)
+{
+    if (!ref->options.learns || !is_long(ref, call->watched, ns, call->ended_children))
+        return false;
+    if (level_of(stream, call) > 0 && ns - call->watched <= call->watched - stream->began)
+        return false;
+    for (; !is_base(stream, call); call = call->parent)
+        if (call->is_unknown || call->is_forced)
+            return false;
+    return true;
+}
+
+/* What ended in it is told, though there will be no trace of it. */
+static void learn_root(struct ref *ref, struct ref_stream *stream, struct ref_call *root,
+                       uint64_t ns)
+{
+    root->learned_at = ns;
+    root->was_root = true;
+    root->ended_calls = ref_count_ended(root);
+    for (struct ref_call *call = stream->open; call != root->parent; call = call->parent)
+        for (const struct ref_call *child = call->first; child; child = child->next)
+            if (child->leave && ref_is_timed(child))
+                root->ended_ns += child->leave - child->enter;
+    ref_link_learned(ref, stream, root);
+    if (root == stream->open && stream->place_count < REF_PLACES)
+        stream->places[stream->place_count++] =
+            (struct ref_place){stream->depth - 1, root->site};
+}
+
 static void learn(struct ref *ref, struct ref_stream *stream, uint64_t ns)
 {
-    struct ref_call *root = stream->open;
+    uint32_t level = level_of(stream, stream->open);
 
-    if (!ref->options.learns || root->is_forced || root->is_unknown ||
-        !is_long(ref, stream->root_ns, ns, stream->root_children))
-        return;
-    ref_link_learned(ref, stream, root);
-    ref->sites[root->site].is_learned = true;
-    root->is_learned = root->is_outer = true;
-    root->is_root = false;
-    announce(ref, root->site, WHY_LEARNED);
+    for (uint32_t i = 0; i <= level; i++) {
+        struct ref_call *call = stream->open;
+
+        for (uint32_t above = level; above > i; above--)
+            call = call->parent;
+        if (i == 0)
+            learn_root(ref, stream, call, ns);
+        call->is_learned = call->is_outer = true;
+        call->is_root = false;
+        announce(ref, call->site, WHY_LEARNED);
+    }
+}
+
+/* `call` has ended in a call tree; what called it is innermost now. */
+static void end_child(struct ref *ref, struct ref_stream *stream,
+                      const struct ref_call *call, uint64_t ns)
+{
+    struct ref_call *parent = call->parent;
+
+    if (!parent->watched) {
+        if (!call->watched)
+            return;
+        parent->watched = call->watched;
+        parent->ended_children = 0;
+    }
+    parent->ended_children++;
+    stream->heard = ns;
+    if (is_loop(ref, stream, parent, ns))
+        learn(ref, stream, ns);
 }
 
 static uint32_t count_roots(const struct ref_stream *stream, const struct ref_call *call)
@@ -279,9 +365,8 @@ static void leave(struct ref *ref, struct ref_stream *stream)
             if (is_long(ref, stream->unsure_ns, ns, stream->unsure_roots))
                 stream->is_unsure = false;
         }
-    } else if (is_base(stream, call->parent->parent)) {
-        stream->root_children++;
-        learn(ref, stream, ns);
+    } else {
+        end_child(ref, stream, call, ns);
     }
 }
 
@@ -312,6 +397,7 @@ static void go_too_deep(struct ref_stream *stream)
 
 static void take_enter(struct ref *ref, struct ref_stream *stream, uint32_t site)
 {
+    look(ref, stream);
     if (!is_full(ref, stream)) {
         enter(ref, stream, site, false);
         return;
@@ -324,6 +410,7 @@ static void take_exit(struct ref *ref, struct ref_stream *stream, uint32_t site)
 {
     struct ref_call *call = stream->open;
 
+    look(ref, stream);
     if (stream->too_deep) {
         stream->too_deep--;
         stream->lost[REF_BUDGET]++;

@@ -15,7 +15,7 @@ enum ref_reason { REF_BUDGET = 4, REF_FORMAT = 7, REF_REASONS = 16 };
 struct ref_site {
     struct ref_id id;
     uint32_t flags; /* 1 root, 2 outer */
-    bool is_learned, is_announced, is_span;
+    bool is_announced, is_span;
     bool is_met; /* by a call, or as a thread's start */
 };
 
@@ -25,7 +25,12 @@ struct ref_call {
     struct ref_call *parent, *first, *last, *next; /* calls that it made, in order */
     uint32_t site; /* as entered; of an unknown call: its true one, once it ends */
     uint64_t enter, leave; /* ns */
-    bool is_outer, is_root, is_forced, is_learned;
+    bool is_outer, is_root, is_forced;
+    /* Became an outer frame while it was open; of those that did at once, the outermost was the root, and knows what had ended. */
+    bool is_learned, was_root;
+    uint64_t learned_at, ended_calls, ended_ns;
+    /* Since when no call around it, up to the outer frames, had a child that ended, as far as was looked; 0: it was not looked. */
+    uint64_t watched, ended_children;
     bool is_unknown, is_failed, is_unwound, is_incomplete, is_broken;
     struct ref_part *part; /* of a root; of many there is none */
     uint64_t before;       /* calls of its stream, but outer frames, that had begun */
@@ -63,6 +68,8 @@ struct ref_landing {
 };
 
 #define REF_LANDINGS 8
+#define REF_PLACES 8
+#define REF_LEVELS 16 /* of calls that are watched */
 
 struct ref_stream {
     uint32_t number;
@@ -73,8 +80,12 @@ struct ref_stream {
     uint64_t too_deep;          /* calls that are open beyond the limit */
     uint32_t start_wire, start; /* site */
     uint64_t ticks, next_event, last, lost[REF_REASONS];
-    /* Of the root, or call, that is now at the base. */
-    uint64_t root_children, root_ns;
+    uint64_t began,
+        heard; /* its first call; when a watched call last had a child that ended, or was first watched */
+    struct ref_place {
+        uint32_t depth, site;
+    } places[REF_PLACES]; /* roots that were learned */
+    uint32_t place_count;
     bool is_unsure; /* nobody knows how deep the base is */
     uint64_t unsure_ns, unsure_roots;
     struct ref_landing landings[REF_LANDINGS + 1]; /* outermost first */
@@ -161,6 +172,9 @@ struct ref_rows *ref_rows_new(void);
 void ref_count_stream(struct ref *ref, const struct ref_stream *stream);
 void ref_open_rows(struct ref *ref, struct test_text *text);
 void ref_write_rows(struct ref *ref, struct test_text *text); /* frees them */
+/* Calls of the tree of `root` that have ended. */
+uint64_t ref_count_ended(const struct ref_call *root);
+bool ref_is_timed(const struct ref_call *call);
 /* Of a root that is over: false if it has none. */
 bool ref_shape_of(const struct ref *ref, const struct ref_call *root, struct ref_id *id,
                   enum ref_status *status);

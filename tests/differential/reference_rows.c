@@ -123,7 +123,7 @@ static void add_times(struct tally *tally, uint64_t self, uint64_t total)
     tally->totals[tally->count++] = total;
 }
 
-static bool is_timed(const struct ref_call *call)
+bool ref_is_timed(const struct ref_call *call)
 {
     return !call->is_incomplete && !call->is_unknown;
 }
@@ -133,7 +133,7 @@ static uint64_t self_of(const struct ref_call *call)
     uint64_t self = call->leave - call->enter;
 
     for (const struct ref_call *child = call->first; child; child = child->next)
-        if (is_timed(child))
+        if (ref_is_timed(child))
             self -= child->leave - child->enter;
     return self;
 }
@@ -150,7 +150,7 @@ static void count_path(struct ref *ref, const struct ref_call *call, struct path
 {
     struct tally *tally = tally_of(&path->windows, window_of(ref, call->leave), NULL);
 
-    if (!is_timed(call)) {
+    if (!ref_is_timed(call)) {
         tally->incomplete++;
         return;
     }
@@ -237,6 +237,16 @@ static uint64_t count_calls(const struct ref_call *call)
     return count;
 }
 
+uint64_t ref_count_ended(const struct ref_call *root)
+{
+    uint64_t count = root->leave != 0;
+
+    for (const struct ref_call *child = root->first; child; child = child->next)
+        if (!child->is_root)
+            count += ref_count_ended(child);
+    return count;
+}
+
 static void count_shape(const struct ref *ref, const struct ref_call *root,
                         struct path *path, const struct shape *shape)
 {
@@ -255,7 +265,7 @@ static void count_shape(const struct ref *ref, const struct ref_call *root,
 static enum coverage cover(const struct ref *ref, const struct ref_call *root,
                            struct shape *shape)
 {
-    if (root->is_broken || !is_timed(root))
+    if (root->is_broken || !ref_is_timed(root))
         return INCOMPLETE;
     shape->id = shape_of(ref, root, 0, shape);
     return shape->is_over ? PATHS : shape->is_folded ? FOLDED : WHOLE;
@@ -290,6 +300,17 @@ static void count_trace(struct ref *ref, const struct ref_stream *stream,
     tally->coverage[kind][2] += root->leave - root->enter;
 }
 
+/* A root that was learned is no trace, but what had ended of it is in the paths. */
+static void count_part(const struct ref *ref, const struct ref_call *call,
+                       struct path *path)
+{
+    struct tally *tally =
+        tally_of(&path->entries, window_of(ref, call->learned_at), NULL);
+
+    tally->coverage[PATHS][1] += call->ended_calls;
+    tally->coverage[PATHS][2] += call->ended_ns;
+}
+
 /* `outer` and `inner`: the paths below which outer frames, and calls that are no roots, of the caller stand. */
 static void count_call(struct ref *ref, const struct ref_stream *stream,
                        const struct ref_call *call, struct path *outer,
@@ -306,8 +327,10 @@ static void count_call(struct ref *ref, const struct ref_stream *stream,
 
     if (call->is_unknown)
         below = path_below(ref, call->is_root ? entries : inner, REF_SITE_UNKNOWN);
-    if (call->is_learned) /* what it called before stands where it then stood: below a root */
-        below = path_below(ref, entries, call->site);
+    if (call->is_learned) /* what it called before stands where it then stood: in a call tree */
+        below = path_below(ref, call->was_root ? entries : inner, call->site);
+    if (call->was_root)
+        count_part(ref, call, below);
     count_path(ref, call, own);
     for (const struct ref_call *child = call->first; child; child = child->next)
         count_call(ref, stream, child, own, below);

@@ -64,6 +64,8 @@ struct walker {
     struct stream *stream;
     uint64_t ticks;
     uint32_t open[OPEN_MAX], depth;
+    uint32_t floor,
+        wrappers; /* so many of the open calls hardly ever return; so many there will be */
     /* Of each open call: where its events begin, and how many odd things there were before. */
     size_t begin[OPEN_MAX];
     uint32_t odd, odd_before[OPEN_MAX];
@@ -346,6 +348,17 @@ static void enter(struct walker *walker)
     put_call(walker, site, false);
 }
 
+/* Whether a call that hardly ever returns is due. Now and then one of those that are open may return. */
+static bool is_wrapping(struct walker *walker)
+{
+    if (walker->floor > walker->depth)
+        walker->floor = walker->depth;
+    if (walker->floor > 0 && below(walker->random, 300) == 0)
+        walker->floor--;
+    return walker->depth == walker->floor && walker->floor < walker->wrappers &&
+           walker->depth < walker->mood->depth && below(walker->random, 4) == 0;
+}
+
 static void put_some(struct walker *walker)
 {
     uint32_t limit = walker->mood->depth < OPEN_MAX ? walker->mood->depth : OPEN_MAX;
@@ -354,7 +367,12 @@ static void put_some(struct walker *walker)
         walker->odd++;
         return;
     }
-    if (walker->depth == 0 ||
+    if (is_wrapping(walker)) {
+        walker->floor++;
+        enter(walker);
+        return;
+    }
+    if (walker->depth == walker->floor ||
         (walker->depth < limit && happens(walker->random, walker->mood->opens, 100))) {
         enter(walker);
         return;
@@ -395,6 +413,8 @@ void streams_make(struct mr_test_random *random, const struct mood *mood,
         walker.mood = mood;
         walker.stream = stream;
         walker.depth = 0;
+        walker.floor = 0;
+        walker.wrappers = (uint32_t)below(random, mood->wrappers + 1);
         walker.odd = 0;
         /* A loss opens calls that have no place where they began: none of them is taken for a phrase. */
         memset(walker.odd_before, 0xff, sizeof(walker.odd_before));

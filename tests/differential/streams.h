@@ -30,7 +30,8 @@ struct mood {
     uint32_t links;      /* sends, receives, hand-offs */
     uint32_t
         tokens; /* how many edges there can be, up to STREAMS_TOKENS: few of many streams meet more often */
-    uint32_t repeats; /* what was called is called again as it was, up to so often */
+    uint32_t repeats;  /* what was called is called again as it was, up to so often */
+    uint32_t wrappers; /* calls that hardly ever return, one below the other, up to */
     bool has_spans, has_roots, has_outers, has_late;
 };
 

@@ -179,6 +179,21 @@ static void make_alike(struct mr_test_random *random, struct scenario *scenario)
     scenario->config.model.exactness = 0;
 }
 
+/* Loops below wrappers, which return now and then. */
+static void make_wrapped(struct mr_test_random *random, struct scenario *scenario)
+{
+    struct ref_options *model = &scenario->config.model;
+
+    scenario->mood.wrappers = ONE_OF(random, 1, 3, 6, 20);
+    scenario->mood.events = ONE_OF(random, 50, 200, 1000);
+    scenario->mood.streams = 1 + (uint32_t)mr_test_random_below(random, 8);
+    if (scenario->mood.step > 1000 && chance(random, 2))
+        scenario->mood.step = 1000;
+    model->learns = true;
+    model->learn_ns = ONE_OF(random, 100, 2000, 100000, 10000000);
+    model->learn_children = ONE_OF(random, 1, 2, 3, 8);
+}
+
 static void make_scenario(struct mr_test_random *random, struct scenario *scenario)
 {
     make_mood(random, &scenario->mood);
@@ -188,6 +203,8 @@ static void make_scenario(struct mr_test_random *random, struct scenario *scenar
     scenario->join_parts = ONE_OF(random, 0, 1, 5, 1000);
     if (chance(random, 5))
         make_alike(random, scenario);
+    if (chance(random, 4))
+        make_wrapped(random, scenario);
     /* The filters' threads look at what is open when they will. */
     if (chance(random, 25)) {
         scenario->config.place = MR_PLACE_THREAD;

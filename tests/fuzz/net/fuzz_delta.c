@@ -106,6 +106,10 @@ static void write_item(struct mr_delta_writer *w, const struct mr_delta_item *it
     case MR_DELTA_EXEMPLAR:
         mr_delta_exemplar(w, item->path, item->shape, item->source, item->exemplar);
         break;
+    case MR_DELTA_ASKED:
+        mr_delta_asked(w, item->id, item->wanted, item->path, item->shape, item->source,
+                       item->exemplar);
+        break;
     case MR_DELTA_SHAPE_PATH:
         mr_delta_shape_path(w, item->shape, item->path, item->shape_path_stats);
         break;

@@ -14,7 +14,7 @@ KEYS = {"bench", "case", "metric", "value", "unit", "ratio_to", "ratio", "lost"}
 
 def test():
     with system.System() as at:
-        environment = at.environment(PKG_CONFIG_PATH=str(system.BUILD / "lib" / "pkgconfig"))
+        environment = at.environment(MILLRACE_STEAL_MAX=100, PKG_CONFIG_PATH=str(system.BUILD / "lib" / "pkgconfig"))
         run = subprocess.run([system.MILLRACE, "bench", "chain", "--loops", "1", "--requests", "4000", "--programs", "2", "--hosts", "50", "--out",
                               str(at.folder / "out"), "--json"], capture_output=True, text=True, check=False, timeout=900, env=environment)
         check(run.returncode == 0, f"{run.returncode}: {run.stderr}")

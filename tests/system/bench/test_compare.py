@@ -97,6 +97,44 @@ def check_several(folder):
     check(run.returncode == 1 and "no case is in both" in run.stdout, run.stdout)
 
 
+def check_machine(folder):
+    """On another processor or kernel all is slower or faster: what is compared is what each case is of none in its own run."""
+    none, clang, java = [f"none/{system}/none/none/d10-t1-m0" for system in ["plain", "plain-clang", "java"]]
+    ring, kieker = CASE + "-r64k", "writing/kieker/monotonic/block/d10-t1-m0"
+    xray = "writing/xray-fdr/tsc/none/d10-t1-m0"
+    base = {none: scaled(QUIET, 10), clang: scaled(QUIET, 20), java: scaled(QUIET, 5)}
+    here = {"processor": "A", "kernel": "Linux 6", "governor": "x"}
+    leave(folder / "here", {**base, CASE: QUIET, ring: QUIET, xray: QUIET, kieker: QUIET}, machine=here)
+    # Twice as fast, each by its own program; what is slower than that differs.
+    fast = {**{case: scaled(rates, 2) for case, rates in base.items()}, CASE: scaled(QUIET, 2), ring: scaled(QUIET, 1.6),
+            xray: scaled(QUIET, 2), kieker: scaled(QUIET, 2)}
+    for name, there in [("processor", {**here, "processor": "B"}), ("kernel", {**here, "kernel": "Linux 7"})]:
+        leave(folder / name, fast, machine=there)
+        run = compare(folder, "here", name)
+        verdicts = {line.split()[0]: line for line in run.stdout.splitlines() if "loops)" in line}
+        check(sorted(verdicts) == sorted([CASE, ring, xray, kieker]), f"none itself is compared: {run.stdout}")
+        for case, line in verdicts.items():
+            check(("DIFFERS" if case == ring else "agrees") in line and line.split()[1] == ("1.250" if case == ring else "1.000"), line)
+        check(f"the machines differ: {name} " in run.stdout and "so no absolute values are compared" in run.stdout, run.stdout)
+        check(run.returncode == 1 and "3 of 4 cases agree" in run.stdout, run.stdout)
+    # By its own run's none: one that was slow there made the loops slow as well.
+    slow = [1, 0.5, 1, 0.8, 1, 1, 0.7, 1, 1, 0.6]
+    leave(folder / "uneven", {none: [20 * a * b for a, b in zip(QUIET, slow)], CASE: [2 * a * b for a, b in zip(QUIET, slow)]},
+          machine={**here, "processor": "B"})
+    run = compare(folder, "here", "uneven")
+    check(run.returncode == 0 and "1 of 1 cases agree" in run.stdout, run.stdout)
+    # What has no none of its own cannot be compared, and that is told; with nothing left there is no agreement.
+    leave(folder / "bare", {CASE: scaled(QUIET, 2)}, machine={**here, "processor": "B"})
+    run = compare(folder, "here", "bare")
+    check(run.returncode == 1 and f"not compared: no {none} in the second" in run.stdout, run.stdout)
+    check("no case is in both that can be compared" in run.stdout, run.stdout)
+    # The same processor and kernel: as they are, whatever else of the machine is another.
+    leave(folder / "governor", {case: scaled(rates, 2) for case, rates in base.items()}, machine={**here, "governor": "y"})
+    run = compare(folder, "here", "governor")
+    check("the machines differ" not in run.stdout and "the runs differ in: machine" in run.stdout, run.stdout)
+    check(run.stdout.count("DIFFERS") == 3, run.stdout)
+
+
 def check_bad_input(folder):
     leave(folder / "good", {CASE: QUIET})
     for name, text, word in [("no-json", "{\n", "samples.jsonl:1: no sample"), ("empty", "", "holds no sample"),
@@ -115,6 +153,7 @@ def test():
         check_loops(place.folder)
         check_discarded(place.folder)
         check_several(place.folder)
+        check_machine(place.folder)
         check_bad_input(place.folder)
 
 

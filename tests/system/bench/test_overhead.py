@@ -19,8 +19,7 @@ SHORT = ["--calls", "2000", "--loops", "2"]
 
 
 def bench(folder, *arguments, **variables):
-    environment = {key: value for key, value in os.environ.items() if not key.startswith("MILLRACE_")}
-    environment.update(variables)
+    environment = system.bench_environment(**variables)
     return subprocess.run([system.MILLRACE, "bench", "overhead", *arguments], cwd=folder, env=environment, capture_output=True,
                           stdin=subprocess.DEVNULL, text=True, timeout=250, check=False)
 
@@ -118,6 +117,61 @@ def check_other_ways(folder):
     find(lines, case_of("collecting", "d10-t1-m0-r16k"), "response_ns")
 
 
+def check_clock(folder):
+    """Each case ran with the clock in its name: the bench itself checks every run, a single caller's and several threads'."""
+    if len(os.sched_getaffinity(0)) > 1:
+        for more, point in [([], "d10-t1-m0"), (["--threads", "2"], "d10-t2-m0")]:
+            lines = results(bench(folder, *SHORT, "--phase", "collecting,writing,reduction", "--clock", "all", "--json", *more))
+            cases = {line["case"] for line in lines}
+            check(cases == {f"{phase}/hooks/{clock}/block/{point}" for phase in ["collecting", "writing", "reduction"]
+                            for clock in ["tsc", "hybrid", "monotonic"]}, f"not all were measured: {sorted(cases)}")
+    # One processor has none for hybrid's ticker: a clear word, and tsc is measured nevertheless.
+    one = {min(os.sched_getaffinity(0))}
+    arguments = [system.MILLRACE, "bench", "overhead", *SHORT, "--phase", "collecting", "--json", "--clock"]
+    for clocks, status in [("tsc,hybrid", 0), ("hybrid", 1)]:
+        run = subprocess.run([*arguments, clocks], cwd=folder, env=system.bench_environment(), capture_output=True,
+                             stdin=subprocess.DEVNULL, text=True, timeout=250, preexec_fn=lambda: os.sched_setaffinity(0, one), check=False)
+        check(run.returncode == status and "clock hybrid: it needs two processors" in run.stderr, f"{run.returncode}, {run.stderr}")
+        check({json.loads(line)["case"] for line in run.stdout.splitlines()} ==
+              ({case_of("collecting")} if status == 0 else set()), run.stdout)
+
+
+# A compiler whose programs may run on one processor, as they are told; the bench may on all.
+COMPILER = """#!/bin/bash
+case " $* " in
+*" -c "* | *--version*) exec gcc "$@" ;;
+*) exec gcc "$@" "$(dirname "$0")/one.c" ;;
+esac
+"""
+ONE = """#define _GNU_SOURCE
+#include <sched.h>
+int sched_getaffinity(pid_t pid, size_t size, cpu_set_t *set)
+{
+    (void)pid;
+    CPU_ZERO_S(size, set);
+    CPU_SET_S(0, size, set);
+    return 0;
+}
+"""
+
+
+def check_other_clock(folder):
+    """A probe that could not have its clock: its cases have no numbers, but its own word, and the command fails."""
+    if len(os.sched_getaffinity(0)) < 2:
+        return
+    (folder / "one.c").write_text(ONE)
+    (folder / "one-cc").write_text(COMPILER)
+    (folder / "one-cc").chmod(0o755)
+    run = bench(folder, *SHORT, "--phase", "none,collecting,writing", "--clock", "tsc,hybrid", "--json", "--out", "other",
+                CC=str(folder / "one-cc"))
+    check(run.returncode == 1 and "a probe used another clock than was asked for" in run.stderr, f"{run.returncode}, {run.stderr}")
+    measured = {line["case"] for line in map(json.loads, run.stdout.splitlines())}
+    check(measured == {case_of(phase) for phase in ["none", "collecting", "writing"]}, f"{sorted(measured)}")
+    for phase in ["collecting", "writing"]:
+        check(f"{phase}/hooks/hybrid/block/d10-t1-m0: clock hybrid was asked for, and the probe used tsc: millrace: clock hybrid needs "
+              "a second processor" in run.stderr, run.stderr)
+
+
 def check_link(folder):
     """A slow link needs root and a kernel that has it; else it is left out with a word."""
     run = bench(folder, *SHORT, "--phase", "writing", "--sweep", "link", "--json")
@@ -167,7 +221,7 @@ def check_compare(folder):
 def check_paper(folder):
     """The published numbers beside ours."""
     script = system.SOURCE / "bench" / "papers" / "kieker-high-throughput" / "run.sh"
-    environment = dict(os.environ, MILLRACE=system.MILLRACE)
+    environment = system.bench_environment(MILLRACE=system.MILLRACE)
     run = subprocess.run([str(script), "paper", *SHORT, "--peer", "none", "--sweep", "none"], cwd=folder, env=environment,
                          capture_output=True, text=True, timeout=250, check=False)
     check(run.returncode == 0, f"{run.returncode}: {run.stderr}")
@@ -214,28 +268,21 @@ def check_missing_peers(folder):
 
 
 def check_peers(folder):
-    """What is installed here; Kieker where Maven Central can be reached. Whatever it is, it has made a case or a word."""
-    run = bench(folder, *SHORT, "--phase", "none", "--peer", "uftrace,lttng,kieker", "--json")
+    """What is installed here; whatever it is, it has made a case or a word. The ones in Java: test_java_peers.py."""
+    run = bench(folder, *SHORT, "--phase", "none", "--peer", "uftrace,lttng", "--json")
     lines = results(run)
-    for name in ["uftrace", "lttng", "kieker"]:
+    for name in ["uftrace", "lttng"]:
         cases = {line["case"] for line in lines if line["case"].startswith(f"writing/{name}/")}
         check(len(cases) == 1 or f"{name}: " in run.stderr or f"writing/{name}/" in run.stderr, f"{name}: {run.stderr}")
         for case in cases:
             check(find(lines, case, "response_ns")["value"] > 0, case)
-    if any(line["case"].startswith("writing/kieker/") for line in lines):
-        java = find(lines, "none/java/none/none/d10-t1-m0", "response_ns")
-        kieker = find(lines, "writing/kieker/monotonic/block/d10-t1-m0", "traces_per_second")
-        check(java["lost"] is None and kieker["ratio_to"] == "none", kieker)
-        # An operation execution record and its head are 56 bytes a call: whatever the queue did, all came.
-        sent = find(lines, "writing/kieker/monotonic/block/d10-t1-m0", "bytes_per_event")
-        check(sent["value"] >= 28, f"{sent['value']} bytes an event: records of Kieker are missing")
 
 
 def check_interrupt(folder):
     out = folder / "interrupted"
     process = subprocess.Popen([system.MILLRACE, "bench", "overhead", *SHORT, "--loops", "1000", "--phase", "none,reduction",
-                                "--out", str(out), "--json"], cwd=folder, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
-                               stderr=subprocess.PIPE, text=True)
+                                "--out", str(out), "--json"], cwd=folder, env=system.bench_environment(),
+                               stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
     try:
         samples = out / "samples.jsonl"
         system.wait_until(lambda: samples.exists() and samples.read_text().count("\n") >= 3, 60, "three runs")
@@ -274,6 +321,8 @@ def test():
         check_bad_input(place.folder)
         check_phases(place.folder)
         check_other_ways(place.folder)
+        check_clock(place.folder)
+        check_other_clock(place.folder)
         check_link(place.folder)
         check_self_check(place.folder)
         check_compare(place.folder)

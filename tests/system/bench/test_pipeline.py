@@ -2,7 +2,6 @@
 """`millrace bench pipeline`: it runs to its end, what it says of streams adds up, nothing is lost, mistakes get one clear line.
 No time is asserted."""
 import json
-import os
 import pathlib
 import subprocess
 import sys
@@ -16,7 +15,7 @@ SHORT = ["--loops", "2", "--events", "20000"]
 
 
 def bench(folder, *arguments):
-    environment = {key: value for key, value in os.environ.items() if not key.startswith("MILLRACE_")}
+    environment = system.bench_environment()
     return subprocess.run([system.MILLRACE, "bench", "pipeline", *arguments], cwd=folder, env=environment, capture_output=True,
                           stdin=subprocess.DEVNULL, text=True, timeout=250, check=False)
 
@@ -61,9 +60,12 @@ def check_sweeps(folder):
 
 def check_recorded(folder):
     """A real program is recorded, played through lanes and a worker; and one is traced end to end."""
-    lines = results(bench(folder, *SHORT, "--stream", "requests", "--sweep", "end", "--json"))
+    lines = results(bench(folder, *SHORT, "--stream", "requests,mixed-100,never", "--sweep", "end", "--json"))
     check(find(lines, "lane/requests/fused", "ns_per_event")["lost"] == 0, "lost")
-    check(find(lines, "worker/requests/fused", "ns_per_event")["value"] > 0, "the worker took no time")
+    # The worker was sent each of them several times in a loop, as sources that lived one after the other, and reduced all of it.
+    for stream in ["requests", "mixed-100", "never"]:
+        worker = find(lines, f"worker/{stream}/fused", "ns_per_event")
+        check(worker["value"] > 0 and worker["lost"] == 0, worker)
     parts = ["recurring", "once", "paths", "incomplete"]
     for metric in ["calls_percent", "time_percent"]:
         whole = sum(find(lines, f"share/requests/{part}", metric)["value"] for part in parts)

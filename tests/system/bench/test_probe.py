@@ -2,7 +2,6 @@
 """`millrace bench probe`: it runs to its end, its results have the promised form, mistakes get one clear line, and
 Ctrl-C keeps what there is. No time is asserted."""
 import json
-import os
 import pathlib
 import signal
 import subprocess
@@ -19,8 +18,7 @@ SHORT = ["--quick", "--loops", "2", "--slices", "2", "--slice", "100us", "--riva
 
 
 def bench(folder, *arguments, **variables):
-    environment = {key: value for key, value in os.environ.items() if not key.startswith("MILLRACE_")}
-    environment.update(variables)
+    environment = system.bench_environment(**variables)
     return subprocess.run([system.MILLRACE, "bench", *arguments], cwd=folder, env=environment, capture_output=True,
                           stdin=subprocess.DEVNULL, text=True, timeout=200, check=False)
 
@@ -155,7 +153,8 @@ def check_interrupt(folder):
     out = folder / "interrupted"
     process = subprocess.Popen([system.MILLRACE, "bench", "probe", *SHORT, "--loops", "1000", "--door", "none",
                                 "--workload", "tiny", "--sink", "off", "--out", str(out), "--json"],
-                               cwd=folder, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+                               cwd=folder, env=system.bench_environment(), stdin=subprocess.DEVNULL,
+                               stdout=subprocess.PIPE, stderr=subprocess.PIPE,
                                text=True)
     try:
         samples = out / "samples.jsonl"

@@ -46,11 +46,16 @@ def is_free(port):
             return False
 
 
+TAKEN = set()
+
+
 def free_block(count):
-    """A port such that it and the `count` ports behind it are free, below those that the kernel gives away."""
+    """A port such that it and the `count` ports behind it are free and of no other block, below those that the kernel gives away."""
     while True:
         base = random.randrange(15000, 32000)
-        if all(is_free(base + i) for i in range(count + 1)):
+        block = range(base, base + count + 1)
+        if TAKEN.isdisjoint(block) and all(is_free(port) for port in block):
+            TAKEN.update(block)
             return base
 
 

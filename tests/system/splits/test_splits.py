@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """The same streams of the same sources, cut otherwise and through other chains: one worker, fused or each filter on a thread of its own,
-four lanes, two workers behind HAProxy and one above, three levels. What the master has at last is the same to the last byte: ids, counts,
+four lanes, eight that two threads share, two workers behind HAProxy and one above, three levels. What the master has at last is the same to the last byte: ids, counts,
 sums, extremes, histograms, joined traces, exemplars, the ledger."""
 import os
 import pathlib
@@ -43,7 +43,8 @@ def three_levels(chain, forward):
 
 
 CHAINS = {"1 worker": one_worker("--lanes", "1"), "filter per thread": one_worker("--lanes", "1", "--placement", "threads"),
-          "4 lanes": one_worker("--lanes", "4"), "2 workers behind HAProxy": behind_haproxy, "3 levels": three_levels}
+          "4 lanes": one_worker("--lanes", "4", "--drivers", "4"), "8 lanes on 2 drivers": one_worker("--lanes", "8", "--drivers", "2", "--driver-hot", "1"),
+          "2 workers behind HAProxy": behind_haproxy, "3 levels": three_levels}
 
 
 def send(chain, endpoints, seed, cut):

@@ -8,10 +8,12 @@ a program of the old version and one of the new run through all of it. A roll-ba
 and the senders of each go to the other. Each ends with the calls that the programs counted themselves, none missing. The version before
 had no custody: where a hop to or from it breaks with frames under way they may be there twice, and the ledger tells how many.
 """
+import json
 import os
 import pathlib
 import subprocess
 import sys
+import urllib.request
 
 sys.path.insert(0, os.path.join(os.environ["MR_SOURCE"], "tests", "system", "chain"))
 import chain as lib  # pylint: disable=wrong-import-position
@@ -106,11 +108,20 @@ def run(chain, programs, second, third):
     check_account(chain.master.store, counts)
 
 
+def ask(chain):
+    """A request for an exemplar, at a new master: workers of the version before are told nothing of it, and go on."""
+    entry = system.wait_until(lambda: chain.master.get("/api/v1/entries")["entries"], system.READY_S, "an entry point")[0]["id"]
+    request = urllib.request.Request(chain.master.url + "/api/v1/exemplars/wanted", data=json.dumps({"path": entry, "ttl_s": 600}).encode(),
+                                     headers={"Content-Type": "application/json"})
+    with urllib.request.urlopen(request, timeout=system.QUERY_S) as answer:
+        check(answer.status == 201, f"asked for a trace: {answer.status}")
+
+
 def upgrade(old):
     with system.System() as hosts:
         chain = Chain(hosts, old)
         run(chain, [lib.Program(hosts, chain.endpoint, BATCHES, build) for build in (old, system.BUILD)],
-            [(chain.replace_master, ("new",)), (chain.replace_upper, ("new",)), (chain.replace_lower, (0, "new"))],
+            [(chain.replace_master, ("new",)), (ask, (chain,)), (chain.replace_upper, ("new",)), (chain.replace_lower, (0, "new"))],
             [(chain.replace_lower, (1, "new"))])
 
 
@@ -122,7 +133,7 @@ def both_ways(old):
         chain.replace_upper("new")
         chain.replace_lower(0, "new")
         run(chain, [lib.Program(hosts, chain.endpoint, BATCHES, build) for build in (old, system.BUILD) for _ in range(2)],
-            [(chain.replace_lower, (0, "old")), (chain.replace_lower, (1, "new"))],
+            [(ask, (chain,)), (chain.replace_lower, (0, "old")), (chain.replace_lower, (1, "new"))],
             [(chain.replace_lower, (0, "new")), (chain.replace_lower, (1, "old"))])
 
 

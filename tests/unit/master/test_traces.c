@@ -23,6 +23,7 @@ struct trace {
     uint64_t start_ns, ns, event;
     uint32_t shape; /* SHAPES: of none */
     enum mr_exemplar_status status;
+    uint64_t request; /* that it answers; 0: none */
 };
 
 static struct trace trace_of(uint32_t i)
@@ -65,7 +66,11 @@ static struct mr_span payload_of(struct mr_buffer *bytes, const struct trace *tr
         shape = mr_delta_shape(&w, scope, root, (struct mr_id){50 + trace->shape, 5});
         mr_delta_shape_path(&w, shape, inner, &stats);
     }
-    mr_delta_exemplar(&w, root, shape, source, &exemplar);
+    if (trace->request)
+        mr_delta_asked(&w, (struct mr_id){6, trace->request}, 2, root, shape, source,
+                       &exemplar);
+    else
+        mr_delta_exemplar(&w, root, shape, source, &exemplar);
     assert_int_equal(mr_delta_status(&w), MR_OK);
     return mr_buffer_span(bytes);
 }
@@ -191,6 +196,111 @@ static void past_the_bytes_they_are_refused_and_counted(void **state)
     mr_model_free(model);
 }
 
+struct told {
+    uint32_t count;
+    uint64_t requests, starts; /* summed */
+};
+
+static void on_asked(void *context, struct mr_id request,
+                     const struct mr_exemplar *exemplar)
+{
+    struct told *told = context;
+
+    assert_int_equal(exemplar->why, MR_EXEMPLAR_ASKED);
+    assert_int_equal(exemplar->source.hi, 4);
+    told->count++;
+    told->requests += request.lo;
+    told->starts += exemplar->start_ns;
+}
+
+/* They do not compete with others, nor by shape: the latest have the places. */
+static void answers_have_places_of_their_own_and_the_latest_stay(void **state)
+{
+    struct mr_model_limits limits = MR_MODEL_LIMITS_DEFAULT;
+    const struct trace best = {.start_ns = 1, .ns = 100, .shape = SHAPES};
+    struct told told = {.count = 0};
+    struct mr_model *model;
+    char *text;
+
+    (void)state;
+    limits.exemplars = 2;
+    assert_int_equal(mr_model_new(&limits, &model), MR_OK);
+    mr_model_on_asked(model, on_asked, &told);
+    apply(model, &best);
+    for (uint64_t i = 0; i < 8; i++) {
+        const struct trace answer = {.start_ns = 10 + i * 3 % 4,
+                                     .ns = 20,
+                                     .event = i % 4,
+                                     .shape = SHAPES,
+                                     .request = 5};
+
+        apply(model, &answer); /* each of four comes twice */
+    }
+    assert_int_equal(mr_model_publish(model), MR_OK);
+    text = text_of(model);
+    assert_string_equal(text, "shape -1 why 1 status 0 start 1 ns 100 event 0\n"
+                              "shape -1 why 2 status 0 start 1 ns 100 event 0\n"
+                              "shape -1 why 4 status 0 start 12 ns 20 event 2\n"
+                              "shape -1 why 4 status 0 start 13 ns 20 event 1\n");
+    assert_int_equal(told.count, 8);
+    assert_int_equal(told.requests, 8 * 5);
+    assert_int_equal(told.starts, 2 * (10 + 11 + 12 + 13));
+    free(text);
+    mr_model_free(model);
+}
+
+static void one_of_a_site_that_was_refused_is_refused_and_nobody_is_told(void **state)
+{
+    struct mr_model_limits limits = MR_MODEL_LIMITS_DEFAULT;
+    const struct trace answer = {.start_ns = 10, .ns = 20, .shape = SHAPES, .request = 5};
+    const struct trace other = {.start_ns = 10, .ns = 20, .shape = SHAPES};
+    struct told told = {.count = 0};
+    const struct mr_model_root *root;
+    struct mr_model *model;
+
+    (void)state;
+    limits.sites = 1;
+    assert_int_equal(mr_model_new(&limits, &model), MR_OK);
+    mr_model_on_asked(model, on_asked, &told);
+    apply(model, &answer);
+    apply(model, &other);
+    assert_int_equal(mr_model_publish(model), MR_OK);
+    root = mr_model_read_lock(model);
+    assert_int_equal(mr_model_count(root, MR_MODEL_EXEMPLAR), 0);
+    assert_int_equal(root->refused[MR_MODEL_EXEMPLAR], 2);
+    mr_model_read_unlock(model);
+    assert_int_equal(told.count, 0);
+    mr_model_free(model);
+}
+
+/* Room for two calls and a root: the oldest answer keeps its root alone, then there is none for a third. */
+static void past_the_bytes_the_oldest_answers_keep_their_root_alone(void **state)
+{
+    struct mr_model_limits limits = MR_MODEL_LIMITS_DEFAULT;
+    const struct mr_model_root *root;
+    struct mr_model *model;
+
+    (void)state;
+    limits.exemplar_bytes = 3 * sizeof(struct mr_exemplar_call);
+    assert_int_equal(mr_model_new(&limits, &model), MR_OK);
+    for (uint64_t i = 0; i < 2; i++) {
+        const struct trace answer = {
+            .start_ns = 10 + i, .ns = 20, .event = i, .shape = SHAPES, .request = 5};
+
+        apply(model, &answer);
+    }
+    assert_int_equal(mr_model_publish(model), MR_OK);
+    root = mr_model_read_lock(model);
+    assert_int_equal(mr_model_count(root, MR_MODEL_EXEMPLAR), 2);
+    assert_int_equal(mr_model_exemplar(root, 0)->exemplar.call_count, 1);
+    assert_int_equal(mr_model_exemplar(root, 0)->exemplar.items[0].elided_calls, 5);
+    assert_int_equal(mr_model_exemplar(root, 0)->exemplar.items[0].elided_ns, 5);
+    assert_int_equal(mr_model_exemplar(root, 1)->exemplar.call_count, 2);
+    assert_int_equal(root->refused[MR_MODEL_EXEMPLAR], 0);
+    mr_model_read_unlock(model);
+    mr_model_free(model);
+}
+
 struct fixture {
     char folder[64], directory[80];
     struct mr_model *model;
@@ -257,10 +367,12 @@ static void they_come_back_by_journal_and_by_checkpoint(void **state)
         }
         check_paths(f->model, traces);
         for (uint32_t i = round; i < TRACES; i += 4) {
-            const struct trace trace = trace_of(i);
-            struct mr_span payload = payload_of(&bytes, &trace);
+            struct trace trace = trace_of(i);
+            struct mr_span payload;
             uint64_t number;
 
+            trace.request = i % 5 == 0;
+            payload = payload_of(&bytes, &trace);
             traces += trace.shape < SHAPES;
             assert_int_equal(mr_model_apply_delta(f->model, sender, payload, NULL),
                              MR_OK);
@@ -315,6 +427,13 @@ int main(void)
             the_same_exemplars_stay_in_whatever_order_they_come, set_up, tear_down),
         cmocka_unit_test_setup_teardown(past_the_bytes_they_are_refused_and_counted,
                                         set_up, tear_down),
+        cmocka_unit_test_setup_teardown(
+            answers_have_places_of_their_own_and_the_latest_stay, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(
+            one_of_a_site_that_was_refused_is_refused_and_nobody_is_told, set_up,
+            tear_down),
+        cmocka_unit_test_setup_teardown(
+            past_the_bytes_the_oldest_answers_keep_their_root_alone, set_up, tear_down),
         cmocka_unit_test_setup_teardown(they_come_back_by_journal_and_by_checkpoint,
                                         set_up, tear_down),
     };

@@ -299,6 +299,7 @@ static void a_frame_out_of_order_is_refused(void **state)
     assert_int_equal(status_of(MR_FRAME_DICT, 0, 2, a, "missing"), MR_EFORMAT);
     assert_int_equal(status_of(MR_FRAME_HELLO, 0, 0, a, "second HELLO"), MR_ESTATE);
     assert_int_equal(status_of(MR_FRAME_WELCOME, 0, 0, a, "no sender sends"), MR_ESTATE);
+    assert_int_equal(status_of(MR_FRAME_WANTED, 0, 0, a, "no sender sends"), MR_ESTATE);
     assert_int_equal(status_of(MR_FRAME_BYE, 0, 0, a, "bad BYE"), MR_EFORMAT);
     assert_int_equal(status_of(MR_FRAME_ERROR, 0, 0, a, "bad ERROR"), MR_EFORMAT);
     assert_int_equal(status_of(MR_FRAME_ERROR, 0, 0, mr_span_of("\1\0\3\0why", 7), "why"),

@@ -176,6 +176,22 @@ static void a_slow_receiver_is_no_full_link(void **state)
     assert_true(world.choice.changes - changes <= 24);
 }
 
+/*
+ * Writer and receiver share a processor: what the one does for smaller frames, the other has not. The link is full no more
+ * then, and fewer events arrive.
+ */
+static void a_writer_that_has_no_time_left_is_no_gain(void **state)
+{
+    struct world world = world_new(0.2, 5, 0.08, MR_ENCODING_WORDS);
+
+    (void)state;
+    world.cost[MR_ENCODING_COMPACT] = 30;
+    run(&world, 60);
+    assert_true(world.choice.changes >= 2);
+    assert_int_equal(world.choice.level, MR_ENCODING_WORDS);
+    assert_int_equal(world.choice.reason, MR_ENCODING_NO_GAIN);
+}
+
 static void what_is_left_of_a_busy_hour_goes_back(void **state)
 {
     struct world world = world_new(0.05, 0.0125, 1, MR_ENCODING_COMPACT);
@@ -256,6 +272,7 @@ int main(void)
         cmocka_unit_test(a_full_tunnel_goes_all_the_way),
         cmocka_unit_test(no_more_is_done_than_the_link_needs),
         cmocka_unit_test(a_slow_receiver_is_no_full_link),
+        cmocka_unit_test(a_writer_that_has_no_time_left_is_no_gain),
         cmocka_unit_test(what_is_left_of_a_busy_hour_goes_back),
         cmocka_unit_test(a_link_that_is_nearly_full_does_not_swing),
         cmocka_unit_test(a_writer_that_cannot_keep_up_writes_words),

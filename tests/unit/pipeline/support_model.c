@@ -356,23 +356,11 @@ static const char *shape_text(const struct model *model, uint32_t shape)
         .text;
 }
 
-/* The best for one reason. */
-static void take_exemplar(struct model *model, const struct mr_delta_item *item,
-                          enum mr_exemplar_why why)
+static void keep_exemplar(const struct model *model, struct row *row,
+                          const struct mr_exemplar *exemplar)
 {
-    const struct mr_exemplar *exemplar = item->exemplar;
-    bool is_incomplete = exemplar->status == MR_EXEMPLAR_INCOMPLETE;
     size_t size = exemplar->call_count * sizeof(*exemplar->items);
-    char *key = malloc(TEXT_MAX);
-    struct row *row;
 
-    assert_true(item->shape == MR_DELTA_NONE || !is_incomplete);
-    (void)snprintf(key, TEXT_MAX, "%s %d%s %s", model->paths[item->path], (int)why,
-                   is_incomplete ? "i" : "", shape_text(model, item->shape));
-    row = row_of(model, ROW_EXEMPLAR, key);
-    free(key);
-    if (row->calls && !mr_exemplar_is_before(exemplar, &row->exemplar, why))
-        return;
     free(row->calls);
     row->calls = malloc(size);
     assert_non_null(row->calls);
@@ -381,6 +369,39 @@ static void take_exemplar(struct model *model, const struct mr_delta_item *item,
         row->calls[i].site = model->site_functions[row->calls[i].site];
     row->exemplar = *exemplar;
     row->exemplar.items = row->calls;
+}
+
+/* The best for one reason. */
+static void take_exemplar(struct model *model, const struct mr_delta_item *item,
+                          enum mr_exemplar_why why)
+{
+    const struct mr_exemplar *exemplar = item->exemplar;
+    bool is_incomplete = exemplar->status == MR_EXEMPLAR_INCOMPLETE;
+    char *key = malloc(TEXT_MAX);
+    struct row *row;
+
+    assert_true(item->shape == MR_DELTA_NONE || !is_incomplete);
+    (void)snprintf(key, TEXT_MAX, "%s %d%s %s", model->paths[item->path], (int)why,
+                   is_incomplete ? "i" : "", shape_text(model, item->shape));
+    row = row_of(model, ROW_EXEMPLAR, key);
+    free(key);
+    if (!row->calls || mr_exemplar_is_before(exemplar, &row->exemplar, why))
+        keep_exemplar(model, row, exemplar);
+}
+
+/* Every answer to a request, none twice. */
+static void take_asked(struct model *model, const struct mr_delta_item *item)
+{
+    char *key = malloc(TEXT_MAX);
+    struct row *row;
+
+    (void)snprintf(key, TEXT_MAX, "asked %" PRIu64 "/%u at %" PRIu64 " %s %s",
+                   item->id.lo, item->wanted, item->exemplar->before,
+                   model->paths[item->path], shape_text(model, item->shape));
+    row = row_of(model, ROW_EXEMPLAR, key);
+    free(key);
+    assert_null(row->calls);
+    keep_exemplar(model, row, item->exemplar);
 }
 
 static void take_shape_path(struct model *model, const struct mr_delta_item *item)
@@ -452,6 +473,9 @@ static void take_delta_item(struct model *model, const struct mr_delta_item *ite
         for (uint32_t why = 1; why < MR_EXEMPLAR_ALL; why <<= 1)
             if (item->exemplar->why & why)
                 take_exemplar(model, item, (enum mr_exemplar_why)why);
+        break;
+    case MR_DELTA_ASKED:
+        take_asked(model, item);
         break;
     case MR_DELTA_SHAPE_PATH:
         take_shape_path(model, item);

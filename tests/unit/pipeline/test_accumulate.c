@@ -111,6 +111,8 @@ static void put_exemplar(struct mr_delta_writer *w, uint32_t path, uint32_t shap
 
     mr_delta_exemplar(w, path, rand_r(seed) % 3 ? shape : MR_DELTA_NONE, source,
                       &exemplar);
+    mr_delta_asked(w, number_id(900 + (uint64_t)rand_r(seed) % 3), 3, path,
+                   rand_r(seed) % 3 ? shape : MR_DELTA_NONE, source, &exemplar);
 }
 
 static void put_shape_path(struct mr_delta_writer *w, uint32_t shape, uint32_t path,

@@ -9,6 +9,7 @@
 
 #include "net/delta.h"
 #include "net/ids.h"
+#include "pipeline/resume.h"
 #include "support_lane.h"
 
 #define TEXT_SIZE 8192
@@ -142,7 +143,8 @@ static void put_part(const struct test_lane *lane, const struct mr_part *part, c
 
 struct outcome {
     char text[TEXT_SIZE];
-    uint64_t last, reduced, lost, parts, malformed, unmatched, past_limit, traces;
+    struct mr_id ids[8]; /* of the first parts */
+    uint64_t last, reduced, lost, parts, malformed, unmatched, past_limit, traces, told;
     bool is_balanced;
 };
 
@@ -150,6 +152,8 @@ static void take_item(const struct test_lane *lane, const struct mr_delta_item *
                       struct outcome *outcome)
 {
     if (item->tag == MR_DELTA_PART) {
+        if (outcome->told < 8)
+            outcome->ids[outcome->told++] = item->part->id;
         if (strlen(outcome->text) < TEXT_SIZE / 2)
             put_part(lane, item->part, outcome->text);
         assert_true(mr_id_equal(item->part->source, lane->source->id));
@@ -177,6 +181,8 @@ static void finish(struct test_lane *lane, struct outcome *outcome)
 {
     struct mr_delta_reader reader;
     struct mr_delta_item item;
+    const struct mr_resume *resume = lane->source->resume;
+    uint64_t before = resume ? resume->streams[0].last : 0;
 
     for (uint32_t i = 1; i <= 2; i++)
         if (lane->streams[i].count)
@@ -192,7 +198,7 @@ static void finish(struct test_lane *lane, struct outcome *outcome)
             take_item(lane, &item, outcome);
         mr_delta_reader_fini(&reader);
     }
-    assert_int_equal(outcome->last, outcome->reduced + outcome->lost);
+    assert_int_equal(outcome->last, before + outcome->reduced + outcome->lost);
 }
 
 /* The parts that `events` make, in the order in which they are told. */
@@ -346,6 +352,45 @@ static void an_attachment_of_too_many_call_trees_ends(void **state)
 }
 
 /* Call trees large enough to be counted in bulk, the same again and again: links make no difference to that. */
+/* As a worker does that finds in its spool how far another one was with stream 1: `last` events. */
+static void resume(struct test_lane *lane, struct mr_resume_sites *sites, uint64_t last)
+{
+    const struct mr_resume_stream stream = {
+        .id = 1, .last = last, .reduced = last, .last_ns = TEST_START_S * MR_SECOND_NS};
+    struct mr_buffer bytes;
+
+    mr_buffer_init(&bytes, SIZE_MAX);
+    mr_resume_sites_init(sites);
+    lane->source->resume = mr_resume_new(sites);
+    assert_non_null(lane->source->resume);
+    assert_int_equal(mr_resume_put_stream(&bytes, &stream), MR_OK);
+    assert_int_equal(
+        mr_resume_add_stream(lane->source->resume, 1, mr_buffer_span(&bytes)), MR_OK);
+    mr_buffer_fini(&bytes);
+    lane->streams[1].next_event = last;
+}
+
+static void parts_after_a_restart_have_ids_of_their_own(void **state)
+{
+    struct outcome before = run("+1 s1 -1 +1 s2 -1"), after;
+    struct mr_resume_sites sites;
+    struct test_lane lane;
+
+    (void)state;
+    test_lane_init(&lane, NULL);
+    resume(&lane, &sites, before.last);
+    test_lane_announce(&lane, 1, 9);
+    write_text(&lane, "+1 s3 -1 +1 s4 -1");
+    finish(&lane, &after);
+    test_lane_fini(&lane);
+    mr_resume_sites_fini(&sites);
+    assert_int_equal(before.told, 2);
+    assert_int_equal(after.told, 2);
+    for (int i = 0; i < 2; i++)
+        for (int j = 0; j < 2; j++)
+            assert_false(mr_id_equal(before.ids[i], after.ids[j]));
+}
+
 static void call_trees_that_come_back_are_parts_where_they_have_links(void **state)
 {
     char *events = calloc(1, 1 << 20), *at = events;
@@ -389,6 +434,7 @@ int main(void)
         cmocka_unit_test(zero_ids_are_counted_and_join_nothing),
         cmocka_unit_test(a_part_of_too_many_edges_says_so),
         cmocka_unit_test(an_attachment_of_too_many_call_trees_ends),
+        cmocka_unit_test(parts_after_a_restart_have_ids_of_their_own),
         cmocka_unit_test(call_trees_that_come_back_are_parts_where_they_have_links),
     };
 

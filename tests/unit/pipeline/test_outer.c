@@ -48,7 +48,7 @@ static void a_name_that_comes_late_is_asked_for_again(void **state)
     mr_sites_free(sites);
 }
 
-static void what_is_learned_holds_for_its_scope_only(void **state)
+static void what_is_set_holds_for_its_scope_only(void **state)
 {
     struct mr_outer_config config = {0};
     struct mr_sites *sites;
@@ -63,7 +63,7 @@ static void what_is_learned_holds_for_its_scope_only(void **state)
     assert_int_equal(mr_outer_scope(&outer, (struct mr_id){1, 1}, &a), MR_OK);
     assert_int_equal(mr_outer_scope(&outer, (struct mr_id){1, 2}, &b), MR_OK);
     assert_true(
-        mr_outer_set(&outer, a, MR_SITE_UNKNOWN, MR_OUTER_FRAME | MR_OUTER_LEARNED));
+        mr_outer_set(&outer, a, MR_SITE_UNKNOWN, MR_OUTER_FRAME | MR_OUTER_ANNOUNCED));
     assert_false(mr_outer_set(&outer, a, MR_SITE_UNKNOWN, MR_OUTER_FRAME));
     assert_true(mr_outer_flags(&outer, a, MR_SITE_UNKNOWN) & MR_OUTER_FRAME);
     assert_false(mr_outer_flags(&outer, b, MR_SITE_UNKNOWN) & MR_OUTER_FRAME);
@@ -75,7 +75,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_name_that_comes_late_is_asked_for_again),
-        cmocka_unit_test(what_is_learned_holds_for_its_scope_only),
+        cmocka_unit_test(what_is_set_holds_for_its_scope_only),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -4,344 +4,203 @@
 #include <string.h>
 
 #include "net/ids.h"
-#include "support_lane.h"
-
-/*
- * The output as text: "+1r" opens f1 as a root, "-1" closes it. Letters: r root, o outer, f failed, i incomplete, w unwound,
- * u unknown. "#N" N events reduced at once, "!R:N" N events lost for reason R, "B" trace broken, "P" trace pruned, "L" learned, "." stream end.
- */
-static char *text_of(const struct test_lane *lane)
-{
-    char *text = calloc(1, 1 << 20);
-    size_t size = 0;
-
-    for (const struct mr_batch *batch = lane->out->first; batch; batch = batch->next)
-        for (uint32_t i = 0; batch->kind == MR_BATCH_EVENTS && i < batch->event_count;
-             i++) {
-            const struct mr_event *event = &batch->events[i];
-            const char *space = size ? " " : "";
-            char flags[8] = "";
-            uint32_t site = 0, count = 0;
-
-            for (int bit = 0; bit < 6; bit++)
-                if (event->flags & 1 << bit && event->kind != MR_EVENT_COUNTED)
-                    flags[count++] = "orfiwu"[bit];
-            if (event->kind == MR_EVENT_OPEN || event->kind == MR_EVENT_CLOSE)
-                site = (uint32_t)mr_sites_at(lane->sites, event->site)->offset / 16;
-            switch (event->kind) {
-            case MR_EVENT_OPEN:
-            case MR_EVENT_CLOSE:
-                size += (size_t)sprintf(text + size, "%s%c%u%s", space,
-                                        event->kind == MR_EVENT_OPEN ? '+' : '-', site,
-                                        flags);
-                break;
-            case MR_EVENT_COUNTED:
-                if (event->flags)
-                    size += (size_t)sprintf(text + size, "%s!%u:%" PRIu64, space,
-                                            event->flags, event->ns);
-                else
-                    size += (size_t)sprintf(text + size, "%s#%" PRIu64, space, event->ns);
-                break;
-            case MR_EVENT_TRACE_BROKEN:
-                size += (size_t)sprintf(text + size, "%sB", space);
-                break;
-            case MR_EVENT_TRACE_PRUNED:
-                size += (size_t)sprintf(text + size, "%sP", space);
-                break;
-            case MR_EVENT_LEARNED:
-                size += (size_t)sprintf(text + size, "%sL", space);
-                break;
-            case MR_EVENT_STREAM_END:
-                size += (size_t)sprintf(text + size, "%s.", space);
-                break;
-            default:
-                fail_msg("kind %u", event->kind);
-            }
-        }
-    return text;
-}
-
-/* "3:7,2:6/1:5^,4:0": frames of f3 and f2 were left, it goes on in one of f1; ^: all above it was left, too. */
-static void write_landing(struct test_lane *lane, uint64_t ns, const char *text)
-{
-    uint64_t frames[MR_LANDING_WORDS_MAX];
-    uint32_t count = 0, left = UINT32_MAX;
-
-    while (*text && *text != ' ') {
-        char *end;
-        uint32_t function, tag;
-
-        if (*text == '/')
-            left = count;
-        text += *text == '/' || *text == ',';
-        if (*text == '\0' || *text == ' ')
-            break;
-        function = (uint32_t)strtoul(text, &end, 10);
-        tag = (uint32_t)strtoul(end + 1, &end, 10);
-        frames[count++] =
-            test_lane_frame(function, tag, *end == '^' ? MR_LANDING_ABOVE : 0);
-        text = end + (*end == '^');
-    }
-    test_lane_landing(lane, 1, ns, left < count ? left : count, frames, count);
-}
-
-/*
- * Writes events of stream 1, one ns apart: "+1" enters f1, "-1" exits it, "s1" status failed, "s0" ok, "u2" unwinds to depth 2,
- * "L..." lands (write_landing()), "l4,2,1" loses 4 events with 2 pops and 1 push, "p1" prunes f1, "P1" settles it, "q1" has f1 on again, "|" ends the chunk, "g5" loses 5 events between chunks, "t9" goes on 9 s.
- */
-static void write_text(struct test_lane *lane, const char *text)
-{
-    uint64_t ns = lane->streams[1].time;
-    unsigned a, b, c;
-
-    for (; *text; text += strcspn(text, " "), text += *text == ' ') {
-        ns++;
-        if (sscanf(text, "+%u", &a) == 1) {
-            test_lane_enter(lane, 1, a, ns);
-        } else if (sscanf(text, "-%u", &a) == 1) {
-            test_lane_exit(lane, 1, a, ns);
-        } else if (sscanf(text, "s%u", &a) == 1) {
-            test_lane_status(lane, 1, ns, a);
-        } else if (*text == 'L') {
-            write_landing(lane, ns, text + 1);
-        } else if (sscanf(text, "u%u", &a) == 1) {
-            test_lane_unwind(lane, 1, ns, a);
-        } else if (sscanf(text, "l%u,%u,%u", &a, &b, &c) == 3) {
-            test_lane_loss(lane, 1, ns, a, MR_LOSS_RING_FULL, b, c);
-        } else if (sscanf(text, "p%u", &a) == 1) {
-            test_lane_prune(lane, 1, a, ns, 0);
-        } else if (sscanf(text, "P%u", &a) == 1) {
-            test_lane_prune(lane, 1, a, ns, MR_PRUNE_SETTLED);
-        } else if (sscanf(text, "q%u", &a) == 1) {
-            test_lane_prune(lane, 1, a, ns, MR_PRUNE_SETTLED | MR_PRUNE_ON_AGAIN);
-        } else if (sscanf(text, "g%u", &a) == 1) {
-            test_lane_send(lane, 1, 0);
-            test_lane_gap(lane, 1, a);
-        } else if (sscanf(text, "t%u", &a) == 1) {
-            ns += a * MR_SECOND_NS;
-        } else {
-            assert_int_equal(*text, '|');
-            test_lane_send(lane, 1, 0);
-        }
-    }
-}
-
-static void end_and_expect(struct test_lane *lane, const char *expected)
-{
-    char *actual;
-
-    test_lane_send(lane, 1, 0);
-    test_lane_end(lane);
-    assert_false(mr_source_is_broken(lane->source));
-    actual = text_of(lane);
-    assert_string_equal(actual, expected);
-    free(actual);
-    test_lane_fini(lane);
-}
-
-static void expect_with(const struct mr_reconstruct_config *config, uint32_t start,
-                        const char *events, const char *expected)
-{
-    struct test_options options = {.stages = 2, .reconstruct = config};
-    struct test_lane lane;
-
-    test_lane_init(&lane, &options);
-    test_lane_announce(&lane, 1, start);
-    write_text(&lane, events);
-    end_and_expect(&lane, expected);
-}
-
-static void expect(const char *events, const char *expected)
-{
-    expect_with(NULL, 0, events, expected);
-}
+#include "support_events.h"
 
 static void nested_calls_open_and_close(void **state)
 {
     (void)state;
-    expect("+1 +2 +3 -3 -2 +2 -2 -1 +4 -4", "+1r +2 +3 -3 -2 +2 -2 -1r +4r -4r .");
+    test_events_expect("+1 +2 +3 -3 -2 +2 -2 -1 +4 -4",
+                       "+1r +2 +3 -3 -2 +2 -2 -1r +4r -4r .");
 }
 
 static void the_exit_of_a_call_further_down_unwinds_those_above(void **state)
 {
     (void)state;
-    expect("+1 +2 +3 -1 +1 -1", "+1r +2 +3 -3w -2w -1r +1r -1r .");
+    test_events_expect("+1 +2 +3 -1 +1 -1", "+1r +2 +3 -3w -2w -1r +1r -1r .");
 }
 
 static void recursion_closes_the_innermost_call_of_a_site(void **state)
 {
     (void)state;
-    expect("+1 +1 +1 -1 -1 -1", "+1r +1 +1 -1 -1 -1r .");
+    test_events_expect("+1 +1 +1 -1 -1 -1", "+1r +1 +1 -1 -1 -1r .");
 }
 
 static void an_exit_without_an_enter_is_counted_and_dropped(void **state)
 {
     (void)state;
-    expect("-9 +1 -9 +2 -2 -1", "#1 +1r #1 +2 -2 -1r .");
+    test_events_expect("-9 +1 -9 +2 -2 -1", "#1 +1r #1 +2 -2 -1r .");
 }
 
 static void calls_open_at_the_end_are_incomplete(void **state)
 {
     (void)state;
-    expect("+1 +2", "+1r +2 B -2i -1ri .");
+    test_events_expect("+1 +2", "+1r +2 B -2i -1ri .");
 }
 
 static void a_stream_that_ends_at_its_base_breaks_nothing(void **state)
 {
     (void)state;
-    expect("+1 -1", "+1r -1r .");
+    test_events_expect("+1 -1", "+1r -1r .");
 }
 
 static void a_loss_closes_and_opens_as_it_was_told(void **state)
 {
     (void)state;
     /* f2 has ended during the loss, an unknown call was entered. */
-    expect("+1 +2 l3,1,1 -5 -1", "+1r +2 !1:3 B -2i +0u -5u -1r .");
+    test_events_expect("+1 +2 l3,1,1 -5 -1", "+1r +2 !1:3 B -2i +0u -5u -1r .");
 }
 
 static void after_a_loss_the_next_root_is_whole_again(void **state)
 {
     (void)state;
-    expect("+1 l2,1,0 +1 -1", "+1r !1:2 B -1ri +1r -1r .");
+    test_events_expect("+1 l2,1,0 +1 -1", "+1r !1:2 B -1ri +1r -1r .");
 }
 
 static void a_loss_between_trees_breaks_none(void **state)
 {
     (void)state;
-    expect("+1 -1 l4,0,0 +1 -1", "+1r -1r !1:4 +1r -1r .");
+    test_events_expect("+1 -1 l4,0,0 +1 -1", "+1r -1r !1:4 +1r -1r .");
 }
 
 static void a_loss_inside_one_call_breaks_its_tree(void **state)
 {
     (void)state;
-    expect("+1 l4,0,0 -1", "+1r !1:4 B -1r .");
+    test_events_expect("+1 l4,0,0 -1", "+1r !1:4 B -1r .");
 }
 
 static void a_root_entered_in_a_loss_is_unknown_until_it_exits(void **state)
 {
     (void)state;
-    expect("l2,0,2 +3 -3 -2 -1 +1 -1", "!1:2 +0ru +0u +3 -3 -2u -1ru +1r -1r .");
+    test_events_expect("l2,0,2 +3 -3 -2 -1 +1 -1",
+                       "!1:2 +0ru +0u +3 -3 -2u -1ru +1r -1r .");
 }
 
 static void an_exit_prefers_the_nearer_call_of_its_site_to_an_unknown_one(void **state)
 {
     (void)state;
-    expect("+1 l1,0,1 +1 -1 -7 -1", "+1r !1:1 B +0u +1 -1 -7u -1r .");
+    test_events_expect("+1 l1,0,1 +1 -1 -7 -1", "+1r !1:1 B +0u +1 -1 -7u -1r .");
 }
 
 static void known_calls_above_an_unknown_one_are_unwound_when_it_exits(void **state)
 {
     (void)state;
-    expect("+1 l1,0,1 +2 -7 -1", "+1r !1:1 B +0u +2 -2w -7u -1r .");
+    test_events_expect("+1 l1,0,1 +2 -7 -1", "+1r !1:1 B +0u +2 -2w -7u -1r .");
 }
 
 static void an_unknown_call_that_is_unwound_is_incomplete(void **state)
 {
     (void)state;
-    expect("+1 l1,0,1 u1 -1", "+1r !1:1 B +0u #1 -0iu -1r .");
+    test_events_expect("+1 l1,0,1 u1 -1", "+1r !1:1 B +0u #1 -0iu -1r .");
 }
 
 static void more_pops_than_calls_empty_the_stack(void **state)
 {
     (void)state;
-    expect("+1 +2 l9,9,0 +1 -1", "+1r +2 !1:9 B -2i -1ri +1r -1r .");
+    test_events_expect("+1 +2 l9,9,0 +1 -1", "+1r +2 !1:9 B -2i -1ri +1r -1r .");
 }
 
 static void status_is_of_the_innermost_call_and_the_last_one_counts(void **state)
 {
     (void)state;
-    expect("+1 +2 s1 -2 -1 +1 s1 s0 -1 s1", "+1r +2 #1 -2f -1r +1r #1 #1 -1r #1 .");
+    test_events_expect("+1 +2 s1 -2 -1 +1 s1 s0 -1 s1",
+                       "+1r +2 #1 -2f -1r +1r #1 #1 -1r #1 .");
 }
 
 static void an_unwind_closes_down_to_the_depth_that_remains(void **state)
 {
     (void)state;
-    expect("+1 +2 +3 u1 +4 -4 -1 u0 u7", "+1r +2 +3 #1 -3w -2w +4 -4 -1r #1 #1 .");
+    test_events_expect("+1 +2 +3 u1 +4 -4 -1 u0 u7",
+                       "+1r +2 +3 #1 -3w -2w +4 -4 -1r #1 #1 .");
 }
 
 static void what_a_landing_has_left_is_unwound_and_calls_go_on_where_it_landed(
     void **state)
 {
     (void)state;
-    expect("+1 +2 +3 L3:9,2:8/1:7 +4 -4 -1", "+1r +2 +3 -3w -2w +4 -4 -1r .");
+    test_events_expect("+1 +2 +3 L3:9,2:8/1:7 +4 -4 -1", "+1r +2 +3 -3w -2w +4 -4 -1r .");
 }
 
 static void frames_of_functions_that_are_not_open_are_passed_over(void **state)
 {
     (void)state;
-    expect("+5 -5 +1 +2 L9:1,5:2,2:3,8:4/1:7 +4 -4 -1", "+5r -5r +1r +2 -2w +4 -4 -1r .");
+    test_events_expect("+5 -5 +1 +2 L9:1,5:2,2:3,8:4/1:7 +4 -4 -1",
+                       "+5r -5r +1r +2 -2w +4 -4 -1r .");
 }
 
 static void of_a_recursion_as_many_frames_are_left_as_were_told(void **state)
 {
     (void)state;
-    expect("+1 +1 +1 +1 +1 L1:5,1:4,1:3/1:2 +2 -2 -1 -1",
-           "+1r +1 +1 +1 +1 -1w -1w -1w +2 -2 -1 -1r .");
+    test_events_expect("+1 +1 +1 +1 +1 L1:5,1:4,1:3/1:2 +2 -2 -1 -1",
+                       "+1r +1 +1 +1 +1 -1w -1w -1w +2 -2 -1 -1r .");
 }
 
 static void a_landing_of_more_than_one_record_goes_on(void **state)
 {
     (void)state;
-    expect("+1 +2 +3 +4 L4:1 L3:2 L2:3/1:7 +4 -4 -1",
-           "+1r +2 +3 +4 -4w -3w -2w +4 -4 -1r .");
+    test_events_expect("+1 +2 +3 +4 L4:1 L3:2 L2:3/1:7 +4 -4 -1",
+                       "+1r +2 +3 +4 -4w -3w -2w +4 -4 -1r .");
 }
 
 static void a_frame_that_was_landed_in_is_left_by_the_next(void **state)
 {
     (void)state;
-    expect("+1 +2 +2 L/2:5 +3 -3 L2:5/2:6 +3 -3 L2:6/1:7 -1",
-           "+1r +2 +2 +3 -3 -2w +3 -3 -2w -1r .");
+    test_events_expect("+1 +2 +2 L/2:5 +3 -3 L2:5/2:6 +3 -3 L2:6/1:7 -1",
+                       "+1r +2 +2 +3 -3 -2w +3 -3 -2w -1r .");
 }
 
 /* As gcc's hooks do: the inner f2 must not be taken for the outer one. */
 static void unless_its_own_exit_came_in_between(void **state)
 {
     (void)state;
-    expect("+1 +2 +2 L/2:5 +3 -3 -2 L2:5/2:6 +3 -3 -2 L2:6/1:7 -1",
-           "+1r +2 +2 +3 -3 -2 +3 -3 -2 -1r .");
+    test_events_expect("+1 +2 +2 L/2:5 +3 -3 -2 L2:5/2:6 +3 -3 -2 L2:6/1:7 -1",
+                       "+1r +2 +2 +3 -3 -2 +3 -3 -2 -1r .");
 }
 
 /* An exception that a destructor throws and catches, while another one is under way. */
 static void landings_nest(void **state)
 {
     (void)state;
-    expect("+1 +2 L/2:5 +3 +2 +4 L4:1/2:9 L2:9/3:8 +5 -5 -3 L2:5/1:7 -1",
-           "+1r +2 +3 +2 +4 -4w -2w +5 -5 -3 -2w -1r .");
+    test_events_expect("+1 +2 L/2:5 +3 +2 +4 L4:1/2:9 L2:9/3:8 +5 -5 -3 L2:5/1:7 -1",
+                       "+1r +2 +3 +2 +4 -4w -2w +5 -5 -3 -2w -1r .");
 }
 
 static void many_landings_are_not_all_remembered(void **state)
 {
     (void)state;
-    expect("+1 L/1:1 +2 L/2:2 +3 L/3:3 +4 L/4:4 +5 L/5:5 +6 L/6:6 +7 L/7:7 +8 L/8:8 "
-           "+9 L/9:9 L9:9/8:8 L8:8,7:7,6:6,5:5,4:4,3:3,2:2/1:1 -1",
-           "+1r +2 +3 +4 +5 +6 +7 +8 +9 -9w -8w -7w -6w -5w -4w -3w -2w -1r .");
+    test_events_expect(
+        "+1 L/1:1 +2 L/2:2 +3 L/3:3 +4 L/4:4 +5 L/5:5 +6 L/6:6 +7 L/7:7 +8 L/8:8 "
+        "+9 L/9:9 L9:9/8:8 L8:8,7:7,6:6,5:5,4:4,3:3,2:2/1:1 -1",
+        "+1r +2 +3 +4 +5 +6 +7 +8 +9 -9w -8w -7w -6w -5w -4w -3w -2w -1r .");
 }
 
 static void all_above_the_call_landed_in_is_left_if_it_was_told_so(void **state)
 {
     (void)state;
-    expect("+1 +2 +3 +4 L/2:0^ +5 -5 -2 -1", "+1r +2 +3 +4 -4w -3w +5 -5 -2 -1r .");
-    expect("+1 +2 +3 +4 L/2:0 +5 -5 -2 -1", "+1r +2 +3 +4 +5 -5 -4w -3w -2 -1r .");
+    test_events_expect("+1 +2 +3 +4 L/2:0^ +5 -5 -2 -1",
+                       "+1r +2 +3 +4 -4w -3w +5 -5 -2 -1r .");
+    test_events_expect("+1 +2 +3 +4 L/2:0 +5 -5 -2 -1",
+                       "+1r +2 +3 +4 +5 -5 -4w -3w -2 -1r .");
 }
 
 /* f9 is no site: it goes on in it, below f2, which called it. */
 static void a_caller_stands_for_a_function_that_is_no_site(void **state)
 {
     (void)state;
-    expect("+1 +2 +3 +4 L4:1/9:2^,2:0^,1:0^ +5 -5 -2 -1",
-           "+1r +2 +3 +4 -4w -3w +5 -5 -2 -1r .");
+    test_events_expect("+1 +2 +3 +4 L4:1/9:2^,2:0^,1:0^ +5 -5 -2 -1",
+                       "+1r +2 +3 +4 -4w -3w +5 -5 -2 -1r .");
 }
 
 static void a_landing_that_names_nothing_known_changes_nothing(void **state)
 {
     (void)state;
-    expect("+1 +2 L L8:1 L/9:9^ L7:1,6:2/5:3^,4:4^ -2 -1", "+1r +2 -2 -1r .");
+    test_events_expect("+1 +2 L L8:1 L/9:9^ L7:1,6:2/5:3^,4:4^ -2 -1", "+1r +2 -2 -1r .");
 }
 
 static void a_landing_may_leave_outer_frames(void **state)
 {
     (void)state;
-    expect_with(NULL, 1, "+1 +2 L2:1,1:2 +3 -3", "+1o +2r -2rw -1ow +3r -3r .");
+    test_events_expect_with(NULL, 1, "+1 +2 L2:1,1:2 +3 -3",
+                            "+1o +2r -2rw -1ow +3r -3r .");
 }
 
 static void a_landing_follows_calls_past_depth_max(void **state)
@@ -350,92 +209,85 @@ static void a_landing_follows_calls_past_depth_max(void **state)
         .level = 1, .depth_max = 3, .learns_nothing = true};
 
     (void)state;
-    expect_with(&config, 0, "+1 +2 +3 +4 +5 L5:1,4:2,3:3/2:4^ +3 -3 -2 -1",
-                "+1r +2 +3 B !4:1 !4:1 -3w +3 -3 -2 -1r .");
+    test_events_expect_with(&config, 0, "+1 +2 +3 +4 +5 L5:1,4:2,3:3/2:4^ +3 -3 -2 -1",
+                            "+1r +2 +3 B !4:1 !4:1 -3w +3 -3 -2 -1r .");
 }
 
 static void the_bottom_call_of_the_start_site_is_an_outer_frame(void **state)
 {
     (void)state;
-    expect_with(NULL, 1, "+1 +2 +1 -1 -2 +3 -3 -1", "+1o +2r +1 -1 -2r +3r -3r -1o .");
+    test_events_expect_with(NULL, 1, "+1 +2 +1 -1 -2 +3 -3 -1",
+                            "+1o +2r +1 -1 -2r +3r -3r -1o .");
 }
 
 static void an_outer_frame_that_a_loss_ends_uncovers_the_base(void **state)
 {
     (void)state;
-    expect_with(NULL, 1, "+1 +2 l2,2,0 +3 -3", "+1o +2r !1:2 B -2ri -1oi +3r -3r .");
+    test_events_expect_with(NULL, 1, "+1 +2 l2,2,0 +3 -3",
+                            "+1o +2r !1:2 B -2ri -1oi +3r -3r .");
 }
 
 static void after_a_gap_trees_are_broken_until_an_outer_frame_exits(void **state)
 {
     (void)state;
-    expect_with(NULL, 1, "+1 +2 g5 +3 -3 -1 +4 -4",
-                "+1o +2r !7:5 B -2ri +3r B -3r -1o +4r -4r .");
+    test_events_expect_with(NULL, 1, "+1 +2 g5 +3 -3 -1 +4 -4",
+                            "+1o +2r !7:5 B -2ri +3r B -3r -1o +4r -4r .");
 }
 
 /* `count` calls of f5 as text, then `tail`. */
-static char *repeat(const char *head, const char *unit, int count, const char *tail)
-{
-    char *text =
-        calloc(1, strlen(head) + (size_t)count * strlen(unit) + strlen(tail) + 1);
-
-    strcpy(text, head);
-    for (int i = 0; i < count; i++)
-        strcat(text, unit);
-    return strcat(text, tail);
-}
-
 static void after_a_gap_many_trees_over_10_s_make_the_base_sure(void **state)
 {
-    char *events = repeat("g5 t11 ", "+5 -5 ", 65, "+6 -6");
-    char *expected = repeat("!7:5", " +5r B -5r", 64, " +5r -5r +6r -6r .");
+    char *events = test_events_repeat("g5 t11 ", "+5 -5 ", 65, "+6 -6");
+    char *expected = test_events_repeat("!7:5", " +5r B -5r", 64, " +5r -5r +6r -6r .");
 
     (void)state;
-    expect(events, expected);
+    test_events_expect(events, expected);
     free(events);
     free(expected);
 }
 
 static void after_a_gap_a_stray_exit_begins_the_wait_anew(void **state)
 {
-    char *events = repeat("g5 t11 ", "+5 -5 ", 63, "-9 +5 -5 +6 -6");
-    char *expected = repeat("!7:5", " +5r B -5r", 63, " #1 +5r B -5r +6r B -6r .");
+    char *events = test_events_repeat("g5 t11 ", "+5 -5 ", 63, "-9 +5 -5 +6 -6");
+    char *expected =
+        test_events_repeat("!7:5", " +5r B -5r", 63, " #1 +5r B -5r +6r B -6r .");
 
     (void)state;
-    expect(events, expected);
+    test_events_expect(events, expected);
     free(events);
     free(expected);
 }
 
 static void a_long_root_with_many_children_is_learned_as_an_outer_frame(void **state)
 {
-    char *events = repeat("+1 t11 ", "+5 -5 ", 65, "-1 +1 +2 -2 -1");
-    char *expected = repeat("+1r", " +5 -5", 64, " L +5r -5r -1o +1o +2r -2r -1o .");
+    char *events = test_events_repeat("+1 t11 ", "+5 -5 ", 65, "-1 +1 +2 -2 -1");
+    char *expected =
+        test_events_repeat("+1r", " +5 -5", 64, " L +5r -5r -1o +1o +2r -2r -1o .");
 
     (void)state;
-    expect(events, expected);
+    test_events_expect(events, expected);
     free(events);
     free(expected);
 }
 
 static void a_long_root_with_few_children_stays_a_root(void **state)
 {
-    char *events = repeat("+1 t11 ", "+5 -5 ", 63, "-1");
-    char *expected = repeat("+1r", " +5 -5", 63, " -1r .");
+    char *events = test_events_repeat("+1 t11 ", "+5 -5 ", 63, "-1");
+    char *expected = test_events_repeat("+1r", " +5 -5", 63, " -1r .");
 
     (void)state;
-    expect(events, expected);
+    test_events_expect(events, expected);
     free(events);
     free(expected);
 }
 
 static void a_quick_root_with_many_children_stays_a_root(void **state)
 {
-    char *events = repeat("+1 ", "+5 -5 ", 500, "-1");
-    char *expected = repeat("+1r", " +5 -5", 500, " -1r .");
+    char *events = test_events_repeat("+1 ", "+5 -5 ", 500, "-1");
+    char *expected = test_events_repeat("+1r", " +5 -5", 500, " -1r .");
 
     (void)state;
-    expect(events, expected);
+    test_events_expect(events, expected);
     free(events);
     free(expected);
 }
@@ -458,7 +310,8 @@ static void options_name_outer_frames(void **state)
         .outer = {.outer_globs = globs, .outer_glob_count = 2, .resolve = name_of}};
 
     (void)state;
-    expect_with(&config, 0, "+8 +9 +1 +8 -8 -1 -9 -8", "+8o +9o +1r +8 -8 -1r -9o -8o .");
+    test_events_expect_with(&config, 0, "+8 +9 +1 +8 -8 -1 -9 -8",
+                            "+8o +9o +1r +8 -8 -1r -9o -8o .");
 }
 
 static void options_force_roots_inside_other_trees(void **state)
@@ -470,8 +323,8 @@ static void options_force_roots_inside_other_trees(void **state)
         .outer = {.root_globs = globs, .root_glob_count = 1, .resolve = name_of}};
 
     (void)state;
-    expect_with(&config, 0, "+1 +3 +2 +3 -3 -2 -3 +3 -3 -1 +3 -3",
-                "+1r +3r +2 +3 -3 -2 -3r +3r -3r -1r +3r -3r .");
+    test_events_expect_with(&config, 0, "+1 +3 +2 +3 -3 -2 -3 +3 -3 -1 +3 -3",
+                            "+1r +3r +2 +3 -3 -2 -3r +3r -3r -1r +3r -3r .");
 }
 
 static void named_sites_may_be_roots_and_outer_frames_by_attribute(void **state)
@@ -498,7 +351,7 @@ static void named_sites_may_be_roots_and_outer_frames_by_attribute(void **state)
     test_lane_word(&lane, 1, mr_word_event((uint32_t)request, MR_WORD_EXIT, 4));
     test_lane_exit(&lane, 1, 5, 5);
     lane.streams[1].events = 5; /* words count as no events of their own here */
-    end_and_expect(&lane, "+0o +5r +0r -0r -5r -0oi .");
+    test_events_end(&lane, "+0o +5r +0r -0r -5r -0oi .");
 }
 
 static void calls_past_the_depth_limit_are_lost_and_the_tree_goes_on(void **state)
@@ -506,8 +359,8 @@ static void calls_past_the_depth_limit_are_lost_and_the_tree_goes_on(void **stat
     struct mr_reconstruct_config config = {.depth_max = 2, .learns_nothing = true};
 
     (void)state;
-    expect_with(&config, 0, "+1 +2 +3 +4 -4 -3 -2 -1 +1 -1",
-                "+1r +2 B !4:1 !4:1 !4:1 !4:1 -2 -1r +1r -1r .");
+    test_events_expect_with(&config, 0, "+1 +2 +3 +4 -4 -3 -2 -1 +1 -1",
+                            "+1r +2 B !4:1 !4:1 !4:1 !4:1 -2 -1r +1r -1r .");
 }
 
 #define DEEP 3000
@@ -588,7 +441,7 @@ static void exits_out_of_order_on_a_deep_stack_find_what_a_search_finds(void **s
     }
     test_lane_send(&lane, 1, 0);
     test_lane_end(&lane);
-    actual = text_of(&lane);
+    actual = test_events_text(&lane);
     strcat(deep->expected, ".");
     assert_string_equal(actual, deep->expected);
     free(actual);
@@ -642,7 +495,7 @@ static void a_loss_with_absurd_pushes_is_bounded(void **state)
     test_lane_loss(&lane, 1, 1, 5, MR_LOSS_RING_FULL, INT32_MAX, INT32_MAX);
     test_lane_send(&lane, 1, 0);
     test_lane_end(&lane);
-    text = text_of(&lane);
+    text = test_events_text(&lane);
     assert_int_equal(strncmp(text, "!1:5 +0ru +0u", 13), 0);
     assert_true(lane.out->events <= 8); /* 4096 calls that open and close */
     free(text);
@@ -651,11 +504,11 @@ static void a_loss_with_absurd_pushes_is_bounded(void **state)
 
 static void a_batch_that_only_gets_longer_comes_out_in_several(void **state)
 {
-    char *events = repeat("", "+1 +2 +3 -1 ", 3000, "");
-    char *expected = repeat("", "+1r +2 +3 -3w -2w -1r ", 3000, ".");
+    char *events = test_events_repeat("", "+1 +2 +3 -1 ", 3000, "");
+    char *expected = test_events_repeat("", "+1r +2 +3 -3w -2w -1r ", 3000, ".");
 
     (void)state;
-    expect(events, expected);
+    test_events_expect(events, expected);
     free(events);
     free(expected);
 }
@@ -663,38 +516,40 @@ static void a_batch_that_only_gets_longer_comes_out_in_several(void **state)
 static void a_call_that_is_open_where_its_site_is_pruned_gets_its_exit(void **state)
 {
     (void)state;
-    expect("+1 +2 p2 -2 +3 P2 -3 -1 +1 +3 -3 -1",
-           "+1r +2 P -2 +3 -3 -1r +1r +3 -3 -1r .");
+    test_events_expect("+1 +2 p2 -2 +3 P2 -3 -1 +1 +3 -3 -1",
+                       "+1r +2 P -2 +3 -3 -1r +1r +3 -3 -1r .");
 }
 
 static void a_prune_between_call_trees_is_none_of_theirs(void **state)
 {
     (void)state;
-    expect("+1 +2 -2 -1 p2 P2 +1 -1", "+1r +2 -2 -1r +1r -1r .");
-    expect("+1 -1 q2 +1 +2 -2 -1", "+1r -1r +1r +2 -2 -1r .");
-    expect("+1 q2 +2 -2 -1", "+1r P +2 -2 -1r .");
+    test_events_expect("+1 +2 -2 -1 p2 P2 +1 -1", "+1r +2 -2 -1r +1r -1r .");
+    test_events_expect("+1 -1 q2 +1 +2 -2 -1", "+1r -1r +1r +2 -2 -1r .");
+    test_events_expect("+1 q2 +2 -2 -1", "+1r P +2 -2 -1r .");
 }
 
 static void an_innermost_call_whose_exit_will_not_come_ends_where_that_is_sure(
     void **state)
 {
     (void)state;
-    expect("+1 +2 p2 P2 +3 -3 -1", "+1r +2 P -2i +3 -3 -1r .");
-    expect("+1 +2 +2 p2 P2 -1", "+1r +2 +2 P -2i -2i -1r .");
-    expect("+2 p2 P2 +1 -1", "+2r P -2ri +1r -1r .");
+    test_events_expect("+1 +2 p2 P2 +3 -3 -1", "+1r +2 P -2i +3 -3 -1r .");
+    test_events_expect("+1 +2 +2 p2 P2 -1", "+1r +2 +2 P -2i -2i -1r .");
+    test_events_expect("+2 p2 P2 +1 -1", "+2r P -2ri +1r -1r .");
 }
 
 /* Nobody knows when f2 ended: what comes might be below it or not. */
 static void a_pruned_call_below_others_makes_the_nesting_unsure(void **state)
 {
     (void)state;
-    expect("+1 +2 +3 p2 P2 -3 +4 -4 -1", "+1r +2 +3 P B -3i -2i -1ri #1 +4r B -4r #1 .");
+    test_events_expect("+1 +2 +3 p2 P2 -3 +4 -4 -1",
+                       "+1r +2 +3 P B -3i -2i -1ri #1 +4r B -4r #1 .");
 }
 
 static void an_outer_frame_stays_where_it_is_pruned(void **state)
 {
     (void)state;
-    expect_with(NULL, 1, "+1 +2 -2 p1 P1 +2 -2 -1", "+1o +2r -2r +2r -2r -1o .");
+    test_events_expect_with(NULL, 1, "+1 +2 -2 p1 P1 +2 -2 -1",
+                            "+1o +2r -2r +2r -2r -1o .");
 }
 
 static void random_prunes_leave_calls_well_nested(void **state)

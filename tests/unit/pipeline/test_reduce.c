@@ -242,9 +242,46 @@ static void a_learned_outer_frame_is_no_trace(void **state)
     assert_int_equal(test_text_count(&result.text, "path f2 "), 6);
     assert_int_equal(test_text_count(&result.text, "path (f1) @71 = 1 0 0 "), 1);
     assert_int_equal(test_text_count(&result.text, "path f1 "), 0);
-    assert_int_equal(test_text_count(&result.text, "entry f1 "), 0);
+    expect(&result, "entry f1 @64 = ", "0,0,0 0,0,0 0,64,0 0,0,0");
     assert_int_equal(test_text_count(&result.text, "shape f2 "), 6);
     expect(&result, "ledger 1 = ", "142 142 0");
+    done(&result);
+    test_lane_fini(&lane);
+}
+
+/* A wrong guess, or a right one, costs no time and no call: outer frames that return are timed as what they were. */
+static void a_loop_below_wrappers_that_is_learned_keeps_all_times(void **state)
+{
+    struct test_lane lane;
+    struct result result = {.text = {0}};
+
+    (void)state;
+    test_lane_init(&lane, NULL);
+    for (uint32_t function = 1; function <= 3; function++)
+        test_lane_enter(&lane, 1, function, 0);
+    for (uint32_t i = 2; i < 72; i++) {
+        test_lane_enter(&lane, 1, 4, i * MR_SECOND_NS);
+        test_lane_exit(&lane, 1, 4, i * MR_SECOND_NS + 5);
+    }
+    for (uint32_t function = 3; function >= 1; function--)
+        test_lane_exit(&lane, 1, function, 75 * MR_SECOND_NS);
+    test_lane_send(&lane, 1, 0);
+    test_lane_end(&lane);
+    test_model(&lane, &result.text);
+    expect(&result, "outer f1 ", "2");
+    expect(&result, "outer f2 ", "2");
+    expect(&result, "outer f3 ", "2");
+    assert_int_equal(test_text_count(&result.text, "path f1/f2/f3/f4 "), 64);
+    assert_int_equal(test_text_count(&result.text, "path f4 "), 6);
+    expect(&result, "path (f1)/(f2)/(f3) @75 = ",
+           "1 0 0 self=74999999650,74999999650,74999999650"
+           " total=75000000000,75000000000,75000000000 hist=0;5;1156;1");
+    expect(&result, "path (f1) @75 = ",
+           "1 0 0 self=0,0,0 total=75000000000,75000000000,75000000000 hist=0;5;1156;1");
+    /* What ended before is told at the entry point: no path has time that nothing else has. */
+    expect(&result, "entry f1 @65 = ", "0,0,0 0,0,0 0,64,320 0,0,0");
+    assert_int_equal(test_text_count(&result.text, "entry f4 "), 6);
+    expect(&result, "ledger 1 = ", "146 146 0");
     done(&result);
     test_lane_fini(&lane);
 }
@@ -650,6 +687,23 @@ static void a_recursion_of_100_000_passes_with_the_default_limits(void **state)
     recurse(MR_RECONSTRUCT_DEPTH_DEFAULT + 1000, MR_RECONSTRUCT_DEPTH_DEFAULT);
 }
 
+static void many_paths_are_told_less_often(void **state)
+{
+    const struct mr_reduce_config config = {.delta_period_ns = 100 * MR_MILLISECOND_NS};
+    uint64_t last = 0;
+
+    (void)state;
+    assert_int_equal(mr_reduce_period(&config, 0), config.delta_period_ns);
+    assert_int_equal(mr_reduce_period(&config, 1000), config.delta_period_ns);
+    assert_int_equal(mr_reduce_period(&config, 5000), 5000 * MR_REDUCE_ROW_PACE_NS);
+    assert_int_equal(mr_reduce_period(&config, UINT32_MAX),
+                     MR_REDUCE_PERIODS_MAX * config.delta_period_ns);
+    for (uint32_t paths = 0; paths < 20000; paths += 100) {
+        assert_true(mr_reduce_period(&config, paths) >= last);
+        last = mr_reduce_period(&config, paths);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -665,6 +719,7 @@ int main(void)
         cmocka_unit_test(a_call_entered_in_a_loss_is_counted_where_its_exit_says),
         cmocka_unit_test(outer_frames_have_paths_and_no_shapes),
         cmocka_unit_test(a_learned_outer_frame_is_no_trace),
+        cmocka_unit_test(a_loop_below_wrappers_that_is_learned_keeps_all_times),
         cmocka_unit_test(what_a_learned_outer_frame_calls_is_a_root),
         cmocka_unit_test(a_forced_root_is_a_trace_of_its_own_in_another),
         cmocka_unit_test(what_follows_a_forced_root_depends_on_its_caller),
@@ -681,6 +736,7 @@ int main(void)
         cmocka_unit_test(calls_that_find_no_path_are_lost_for_budget),
         cmocka_unit_test(a_recursion_of_100_000_is_reduced_in_part_and_accounted_in_full),
         cmocka_unit_test(a_recursion_of_100_000_passes_with_the_default_limits),
+        cmocka_unit_test(many_paths_are_told_less_often),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -59,6 +59,7 @@ struct rig {
     struct mr_asks asks;
     struct mr_spool *spool;
     struct mr_worker_counters counters;
+    struct mr_driver driver;
     struct mr_lane lane;
     int fd; /* the sender's end of its last connection; -1 */
 };
@@ -97,7 +98,8 @@ static void start_on(struct rig *rig, const char *folder, uint64_t grace_ns)
                                     .max_frame = MAX_FRAME,
                                     .counters = &rig->counters,
                                     .has_custody = true,
-                                    .asks = &rig->asks};
+                                    .asks = &rig->asks,
+                                    .driver = &rig->driver};
 
     *rig = (struct rig){.fd = -1};
     rig->counting_config = &rig->counting;
@@ -113,6 +115,7 @@ static void start_on(struct rig *rig, const char *folder, uint64_t grace_ns)
     assert_non_null(config.log);
     assert_int_equal(
         mr_spool_recover(rig->spool, add_recovered, &config.recovered, &error), MR_OK);
+    assert_int_equal(mr_driver_start(&rig->driver, "driver", &error), MR_OK);
     assert_int_equal(mr_lane_start(&rig->lane, &config, &error), MR_OK);
 }
 
@@ -130,6 +133,7 @@ static void leave(struct rig *rig)
     if (rig->fd >= 0)
         (void)close(rig->fd);
     mr_lane_stop(&rig->lane, 1);
+    mr_driver_stop(&rig->driver);
     mr_lane_join(&rig->lane);
     mr_graph_free(rig->graph);
     mr_asks_fini(&rig->asks);

@@ -4,7 +4,7 @@
  * under way lost or late in each direction: every frame reaches one graph, once, and none comes before the dictionary items that it
  * takes for granted. The register is played by its rule: who asks first about an epoch decides. Answers are late, or lost.
  *
- * The relay between them, and the register, are in the test's thread; each lane has its own.
+ * The relay between them, and the register, are in the test's thread; the lanes are passed between threads of their own.
  */
 #include "worker/lane.h"
 
@@ -92,6 +92,8 @@ struct decision {
 struct chain {
     struct mr_test_random random;
     struct receiver receivers[RECEIVERS];
+    struct mr_driver drivers[RECEIVERS];
+    uint32_t passes;
     struct source sources[SENDERS];
     struct relay relays[RELAYS_MAX];
     struct decision decisions[DECISIONS_MAX];
@@ -192,7 +194,8 @@ static void start_receiver(struct chain *chain, uint32_t index)
                                     .counters = &receiver->counters,
                                     .has_custody = chain->has_custody,
                                     .self = {7, index + 1},
-                                    .asks = &receiver->asks};
+                                    .asks = &receiver->asks,
+                                    .driver = &chain->drivers[index]};
 
     receiver->taken.chain = chain;
     receiver->taken_config = &receiver->taken;
@@ -574,6 +577,8 @@ static struct chain *new_chain(bool has_custody)
     assert_int_equal(
         getsockname(chain->listener, (struct sockaddr *)&chain->address, &size), 0);
     for (uint32_t i = 0; i < RECEIVERS; i++)
+        assert_int_equal(mr_driver_start(&chain->drivers[i], "driver", NULL), MR_OK);
+    for (uint32_t i = 0; i < RECEIVERS; i++)
         start_receiver(chain, i);
     for (uint32_t i = 0; i < SENDERS; i++)
         start_source(chain, i);
@@ -589,6 +594,17 @@ static bool are_drained(const struct chain *chain)
     return are;
 }
 
+/* A lane goes from the driver that has it to another, between two turns. */
+static void pass_lane(struct chain *chain)
+{
+    struct mr_driven *driven = &chain->receivers[below(chain, RECEIVERS)].lane.driven;
+    struct mr_driver *from = mr_load_relaxed(&driven->driver); /* a hint */
+    struct mr_driver *to = &chain->drivers[below(chain, RECEIVERS)];
+
+    if (from && from != to)
+        chain->passes += mr_driver_pass(from, driven, to);
+}
+
 /* Until all is acknowledged; then half of the senders say BYE, and the others are gone without a word. */
 static void send_all(struct chain *chain)
 {
@@ -602,6 +618,8 @@ static void send_all(struct chain *chain)
         chain->is_calm = have_sent_all;
         if (below(chain, 2000) == 0)
             mr_lane_move(&chain->receivers[below(chain, RECEIVERS)].lane, 1);
+        if (below(chain, 50) == 0)
+            pass_lane(chain);
         run_relay(chain);
         (void)usleep(ROUND_US);
         if (mr_clock_monotonic_ns() > end_ns)
@@ -628,6 +646,8 @@ static void stop_receivers(struct chain *chain)
             have_ended &= mr_lane_has_ended(&chain->receivers[i].lane);
         run_relay(chain);
     }
+    for (uint32_t i = 0; i < RECEIVERS; i++)
+        mr_driver_stop(&chain->drivers[i]);
     for (uint32_t i = 0; i < RECEIVERS; i++) {
         struct receiver *receiver = &chain->receivers[i];
 
@@ -649,8 +669,10 @@ static uint32_t count_wrong(const struct chain *chain)
             lost += mr_load_relaxed(&chain->used[i][sequence]) == 0;
             twice += mr_load_relaxed(&chain->used[i][sequence]) > 1;
         }
-    print_message("%u cuts, %u epochs asked about; %u of %u frames lost, %u used twice\n",
-                  chain->cuts, chain->decision_count, lost, SENDERS * FRAMES, twice);
+    print_message(
+        "%u cuts, %u lanes passed, %u epochs asked about; %u of %u frames lost, "
+        "%u used twice\n",
+        chain->cuts, chain->passes, chain->decision_count, lost, SENDERS * FRAMES, twice);
     return lost + twice;
 }
 
@@ -678,6 +700,7 @@ static void every_frame_is_used_once(void **state)
     assert_int_equal(mr_load_relaxed(&chain->lacking), 0);
     assert_true(chain->cuts > SENDERS * 10);
     assert_true(chain->decision_count > SENDERS * 5);
+    assert_true(chain->passes > 10);
     free_chain(chain);
 }
 

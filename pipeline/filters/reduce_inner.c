@@ -1,0 +1,328 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The hot loop: calls inside a call tree that end ok. */
+#include "base/assert.h"
+#include "pipeline/filters/reduce_private.h"
+
+#define PART_MISSES                                                                      \
+    4u /* of a path's templates in a row: then those of its children may help */
+
+/*
+ * What the hot loop keeps in registers: through memory, each event would wait for the
+ * stores of the one before it. `path` is that of the innermost call.
+ */
+struct hot {
+    struct mr_open_call *top,
+        *last; /* the innermost call, and the last there is room for */
+    uint64_t *children;
+    uint32_t child_count, child_limit;
+    const struct mr_event *events, *at, *end; /* of the batch; the one at hand */
+    const struct mr_event *first;             /* taken by this mr_reduce_inner() */
+    bool is_collecting, is_folded;
+    bool is_refused; /* the tree has a new node past the budget: it stopped collecting */
+};
+
+/* The path of a child that was not foretold, which it will be the next time. */
+static MR_NOINLINE uint32_t find_child(struct mr_paths *paths,
+                                       const struct mr_open_call *parent, uint32_t site)
+{
+    uint32_t path;
+
+    if (paths->nodes[parent->last].site == site)
+        return parent->last; /* a loop that was left later than the time before */
+    path = mr_paths_find(paths, parent->path, site, 0);
+    if (path == MR_PATH_NONE)
+        return path;
+    if (parent->last == MR_PATH_NONE)
+        paths->nodes[parent->path].first = path;
+    else
+        paths->nodes[parent->last].next = path;
+    return path;
+}
+
+/*
+ * A call, so that the compiler makes a branch: with a conditional move each close would wait for the loads of the one
+ * before it (7.7 instead of 4 ns).
+ */
+static MR_NOINLINE void set_unlike(struct mr_open_call *frame)
+{
+    frame->like = MR_LIST_OTHER;
+}
+
+/* The node of a call that is not like its path's last one. */
+static MR_NOINLINE uint32_t intern(struct mr_reduce *reduce, struct mr_path *path,
+                                   const struct mr_open_call *frame,
+                                   const struct hot *hot)
+{
+    const uint64_t *list = hot->children + frame->first_child;
+    uint32_t count = hot->child_count - frame->first_child;
+    uint32_t number = mr_nodes_intern_hashed(
+        &reduce->nodes, mr_node_hash(frame->site, list, count), frame->site, list, count);
+
+    if (number != MR_NODE_NONE)
+        path->expected = reduce->nodes.items[number].first;
+    return number;
+}
+
+/* A node joins the list of `frame`, which is the last one on the child stack. */
+static MR_ALWAYS_INLINE void add_child(struct mr_reduce *reduce, struct hot *hot,
+                                       struct mr_open_call *frame, uint32_t node)
+{
+    uint32_t at = hot->child_count;
+
+    if (at > frame->first_child && hot->children[at - 1] == node) {
+        hot->is_folded = true;
+        return;
+    }
+    hot->children[at] = node;
+    hot->child_count++;
+    if (MR_LIKELY(reduce->nodes.children[frame->like] == node))
+        frame->like++;
+    else
+        set_unlike(frame);
+}
+
+/* How many events ago `frame` was opened, the one at hand included. */
+static MR_ALWAYS_INLINE uint32_t age_of(const struct mr_reduce *reduce,
+                                        const struct hot *hot,
+                                        const struct mr_open_call *frame)
+{
+    return reduce->taken + (uint32_t)(hot->at - hot->events) - frame->opened + 1;
+}
+
+/* The innermost call ends. Where it opened in this run, all events since then are calls inside a call tree. */
+static MR_ALWAYS_INLINE void note_whole(struct mr_reduce *reduce, const struct hot *hot)
+{
+    uint32_t size = age_of(reduce, hot, hot->top);
+
+    if (MR_LIKELY(size <= (uint32_t)(hot->at - hot->first) + 1))
+        reduce->whole[(uint32_t)(hot->at - hot->events) + 1 - size] =
+            (uint16_t)(size / 2);
+}
+
+/*
+ * Whether the innermost call, which ends as `node`, is worth a template: it came before, lies in the batch, and is not part
+ * of one that will have a template itself.
+ */
+static MR_ALWAYS_INLINE bool may_be_template(const struct mr_reduce *reduce,
+                                             const struct hot *hot, uint32_t node)
+{
+    const struct mr_open_call *caller = &hot->top[-1];
+    uint32_t size = age_of(reduce, hot, hot->top);
+
+    if (size < 2 * MR_TEMPLATE_CALLS_MIN || size > MR_TEMPLATE_EVENTS_MAX)
+        return false;
+    if (node >= reduce->nodes_known || size > (uint32_t)(hot->at - hot->events) + 1)
+        return false;
+    return caller->like == MR_LIST_OTHER ||
+           age_of(reduce, hot, caller) > MR_TEMPLATE_EVENTS_MAX ||
+           mr_templates_misses(&reduce->templates, caller->path) >= PART_MISSES;
+}
+
+/* Nothing more of this tree is collected. */
+static void refuse(struct hot *hot)
+{
+    hot->is_collecting = false;
+    hot->is_refused = true;
+    hot->child_limit = 0;
+}
+
+/*
+ * Folded only: the innermost call becomes a node in its parent's list. False, with
+ * nothing changed, when there is no room.
+ */
+static MR_ALWAYS_INLINE bool collect_fast(struct mr_reduce *reduce, struct hot *hot,
+                                          struct mr_path *path)
+{
+    struct mr_open_call *frame = hot->top;
+    uint32_t first = frame->first_child, number;
+
+    if (MR_UNLIKELY(first >= hot->child_limit))
+        return false;
+    number = mr_nodes_matched(&reduce->nodes, frame->like);
+    if (MR_UNLIKELY(number == MR_NODE_NONE)) {
+        number = intern(reduce, path, frame, hot);
+        if (number == MR_NODE_NONE && reduce->nodes.is_refused)
+            refuse(hot);
+        if (number == MR_NODE_NONE)
+            return reduce->nodes.is_refused;
+    }
+    if (MR_UNLIKELY(may_be_template(reduce, hot, number)))
+        mr_templates_learn(reduce, frame->path, hot->at + 1 - age_of(reduce, hot, frame),
+                           age_of(reduce, hot, frame), reduce->nodes_known);
+    hot->child_count = first;
+    add_child(reduce, hot, &frame[-1], number);
+    return true;
+}
+
+/* The call at hand as one that was met before, to its end. False, with nothing changed, when it is none. */
+static bool take_template(struct mr_reduce *reduce, struct hot *hot, uint32_t path)
+{
+    struct mr_open_call *parent = hot->top;
+    uint32_t room =
+        hot->child_count < hot->child_limit ? hot->child_limit - hot->child_count : 0;
+    struct mr_template *template =
+        mr_templates_find(reduce, path, hot->at, (uint32_t)(hot->end - hot->at));
+    const struct mr_event *last;
+
+    if (!template || (hot->is_collecting && template->peak >= room) ||
+        !mr_templates_keep(reduce, template, hot->at))
+        return false;
+    last = hot->at + (size_t)2 * template->calls - 1;
+    reduce->whole[hot->at - hot->events] = (uint16_t) template->calls;
+    parent->child_ns += last->ns - hot->at->ns;
+    hot->at = last;
+    hot->is_folded |= template->is_folded;
+    if (hot->is_collecting)
+        add_child(reduce, hot, parent, template->node);
+    return true;
+}
+
+/* `event` opens a call that ends with the next one, in order and without a mark. */
+static MR_ALWAYS_INLINE bool is_leaf(const struct hot *hot, const struct mr_event *event)
+{
+    return event + 1 < hot->end && event[1].kind == MR_EVENT_CLOSE && event[1].flags == 0;
+}
+
+/*
+ * The call at hand calls nothing: it is counted without a place on the stack, whose stores its close would wait for. False,
+ * with nothing changed, when the slow path has to see it, or its node is not the one expected.
+ */
+static MR_ALWAYS_INLINE bool take_leaf(struct mr_reduce *reduce, struct hot *hot,
+                                       uint32_t number)
+{
+    struct mr_path *path = &reduce->paths.nodes[number];
+    uint64_t end_ns = hot->at[1].ns, total = end_ns - hot->at->ns;
+    uint32_t bin = total ? mr_reduce_bin(reduce, total) : 0;
+    uint32_t node = MR_NODE_NONE;
+
+    if (MR_UNLIKELY(!mr_reduce_in_window(reduce, end_ns) ||
+                    path->window != reduce->window ||
+                    (total && !mr_bins_has(&path->bins, bin))))
+        return false;
+    if (hot->is_collecting) {
+        node = mr_nodes_matched(&reduce->nodes, path->expected);
+        if (MR_UNLIKELY(node == MR_NODE_NONE || hot->child_count >= hot->child_limit))
+            return false;
+        add_child(reduce, hot, hot->top, node);
+    }
+    hot->top->child_ns += total;
+    reduce->whole[hot->at - hot->events] = 1;
+    mr_reduce_count_call(reduce, path, total, total, bin);
+    hot->at++;
+    return true;
+}
+
+/* A call that opens inside a call tree. False, with nothing changed: for the slow path. */
+static MR_ALWAYS_INLINE bool open_fast(struct mr_reduce *reduce, struct hot *hot,
+                                       const struct mr_event *event)
+{
+    struct mr_open_call *parent = hot->top;
+    uint32_t path = parent->next;
+    const struct mr_path *node;
+
+    if (MR_UNLIKELY(parent == hot->last))
+        return false;
+    if (MR_UNLIKELY(reduce->paths.nodes[path].site != event->site)) {
+        path = find_child(&reduce->paths, parent, event->site);
+        if (path == MR_PATH_NONE)
+            return false;
+    }
+    node = &reduce->paths.nodes[path];
+    mr_reduce_foretell(&reduce->paths, parent, path);
+    if (is_leaf(hot, event) && take_leaf(reduce, hot, path))
+        return true;
+    if (mr_templates_try(&reduce->templates, path) && take_template(reduce, hot, path))
+        return true;
+    *++hot->top = (struct mr_open_call){.enter_ns = event->ns,
+                                        .path = path,
+                                        .first_child = hot->child_count,
+                                        .like = node->expected,
+                                        .site = event->site,
+                                        .next = node->first,
+                                        .opened = reduce->taken +
+                                                  (uint32_t)(hot->at - hot->events)};
+    return true;
+}
+
+/*
+ * A call inside a call tree that ends ok. False, with nothing changed: for the slow path.
+ */
+static MR_ALWAYS_INLINE bool close_fast(struct mr_reduce *reduce, struct hot *hot,
+                                        const struct mr_event *event)
+{
+    struct mr_open_call *frame = hot->top;
+    struct mr_path *path = &reduce->paths.nodes[frame->path];
+    uint64_t total = event->ns - frame->enter_ns, self = total - frame->child_ns;
+    uint32_t bin = total ? mr_reduce_bin(reduce, total) : 0;
+
+    if (MR_UNLIKELY(path->window != reduce->window ||
+                    (total && !mr_bins_has(&path->bins, bin))))
+        return false;
+    if (hot->is_collecting && !collect_fast(reduce, hot, path))
+        return false;
+    frame[-1].child_ns += total;
+    note_whole(reduce, hot);
+    hot->top--;
+    mr_reduce_count_call(reduce, path, total, self, bin);
+    return true;
+}
+
+/* How far child lists may reach before the slow path grows them or gives the shape up. */
+static uint32_t child_limit(const struct mr_reduce *reduce,
+                            const struct mr_reduce_stream *stream)
+{
+    uint64_t limit;
+
+    if (!stream->is_collecting)
+        return 0;
+    limit = (uint64_t)stream->frames[stream->traces[stream->trace_count - 1].frame]
+                .first_child +
+            reduce->config->trace_children_max;
+    return limit < stream->child_capacity ? (uint32_t)limit : stream->child_capacity;
+}
+
+uint32_t mr_reduce_inner(struct mr_reduce *reduce, struct mr_reduce_stream *stream,
+                         const struct mr_batch *batch, uint32_t first)
+{
+    struct hot hot = {.top = stream->frames + stream->depth - 1,
+                      .last = stream->frames + stream->capacity - 1,
+                      .children = stream->children,
+                      .child_count = stream->child_count,
+                      .child_limit = child_limit(reduce, stream),
+                      .events = batch->events,
+                      .at = batch->events + first,
+                      .first = batch->events + first,
+                      .end = batch->events + batch->event_count,
+                      .is_collecting = stream->is_collecting};
+    uint32_t done, depth;
+
+    for (; hot.at < hot.end; hot.at++) {
+        const struct mr_event *event = hot.at;
+
+        if (MR_UNLIKELY(event->flags != 0))
+            break;
+        if (event->kind == MR_EVENT_OPEN) {
+            if (!open_fast(reduce, &hot, event))
+                break;
+            continue;
+        }
+        if (MR_UNLIKELY(event->kind != MR_EVENT_CLOSE ||
+                        !mr_reduce_in_window(reduce, event->ns)))
+            break;
+        if (!close_fast(reduce, &hot, event))
+            break;
+    }
+    /* Opens and closes make `done`, and their difference is that of the depths. */
+    done = (uint32_t)(hot.at - batch->events) - first;
+    depth = (uint32_t)(hot.top - stream->frames) + 1;
+    stream->closed += (done + stream->depth - depth) / 2;
+    stream->reduced += done + stream->depth - depth;
+    stream->last += done;
+    stream->depth = depth;
+    stream->child_count = hot.child_count;
+    if (hot.is_folded)
+        stream->traces[stream->trace_count - 1].is_folded = true;
+    if (hot.is_refused)
+        mr_reduce_stop_collecting(reduce, stream, MR_REDUCE_TRACES_NEW);
+    return done;
+}
