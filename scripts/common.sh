@@ -35,9 +35,17 @@ build_preset() {
     fi
 }
 
-# Runs the tests of a preset's build; further arguments go to ctest.
+# Runs the tests of a preset's build; further arguments go to ctest. With MR_SECOND_TRY set, of at most five tests that fail
+# each is run once more, alone: what passes then is told as unsteady, what fails twice fails.
 test_preset() {
-    local preset=$1
+    local preset=$1 failed=build/$1/Testing/Temporary/LastTestsFailed.log names
     shift
-    ctest --test-dir "build/$preset" --output-on-failure --no-tests=error -j "$jobs" "$@"
+    local run=(ctest --test-dir "build/$preset" --output-on-failure)
+    rm -f "$failed"
+    "${run[@]}" --no-tests=error -j "$jobs" "$@" && return
+    [ -n "${MR_SECOND_TRY:-}" ] && [ -s "$failed" ] && [ "$(wc -l <"$failed")" -le 5 ] || return 1
+    names=$(sed 's/^[0-9]*://' "$failed" | tr '\n' ' ')
+    say "once more, alone: $names"
+    "${run[@]}" --rerun-failed -j 1 || return 1
+    say "unsteady, passed when run again: $names"
 }
