@@ -116,7 +116,9 @@ static enum mr_status make_schema(sqlite3 *db, struct mr_error *error)
     }
     if (status == MR_OK)
         status = check_version(version, error);
-    return status == MR_OK ? mr_sql_exec(db, mr_store_additions, error) : status;
+    for (size_t i = 0; mr_store_additions[i] && status == MR_OK; i++)
+        status = mr_sql_exec(db, mr_store_additions[i], error);
+    return status;
 }
 
 static enum mr_status prepare(struct mr_store *store, struct mr_error *error)

@@ -15,8 +15,8 @@
 #include <pthread.h>
 #include <stdatomic.h>
 
-extern const char mr_store_schema[]; /* store_schema.c: CREATE TABLE ... */
-extern const char mr_store_additions[];
+extern const char mr_store_schema[];           /* store_schema.c: CREATE TABLE ... */
+extern const char *const mr_store_additions[]; /* up to NULL */
 
 struct mr_store_row { /* in a batch's buffer, followed by `size` bytes */
     uint64_t number, sequence;

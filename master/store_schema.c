@@ -9,12 +9,13 @@
 #include "master/store_private.h"
 
 #define TIMES(name) name "_sum INTEGER, " name "_min INTEGER, " name "_max INTEGER"
+#define ALL_TIMES TIMES("time")
+#define SELF_AND_TOTAL TIMES("self") ", " TIMES("total")
 #define PATH_STATS                                                                       \
-    "ok INTEGER, failed INTEGER, incomplete INTEGER, " TIMES("self") ", " TIMES(         \
-        "total") ", histogram BLOB"
+    "ok INTEGER, failed INTEGER, incomplete INTEGER, " SELF_AND_TOTAL ", histogram BLOB"
 #define SHAPE_STATS                                                                      \
     "ok INTEGER, failed INTEGER, calls INTEGER, folded INTEGER, first_ns INTEGER, "      \
-    "last_ns INTEGER, " TIMES("time") ", histogram BLOB"
+    "last_ns INTEGER, " ALL_TIMES ", histogram BLOB"
 #define COVERAGE(name) name "_traces INTEGER, " name "_calls INTEGER, " name "_ns INTEGER"
 #define ENTRY_STATS                                                                      \
     COVERAGE("whole")                                                                    \
@@ -61,53 +62,47 @@ const char mr_store_schema[] =
     "INSERT INTO meta VALUES('schema_version', 1);";
 
 /* Tables that came later: they are made where they are missing, and a reader goes without. */
-const char mr_store_additions[] =
+const char *const mr_store_additions[] = {
     "CREATE TABLE IF NOT EXISTS custody(subject BLOB NOT NULL, epoch INTEGER NOT NULL,"
     " position INTEGER NOT NULL, decided_ns INTEGER NOT NULL,"
-    " PRIMARY KEY(subject, epoch)) WITHOUT ROWID;"
+    " PRIMARY KEY(subject, epoch)) WITHOUT ROWID;",
+
     "CREATE TABLE IF NOT EXISTS span_counter(idx INTEGER PRIMARY KEY, id BLOB NOT NULL,"
-    " known INTEGER, name TEXT, unit TEXT);"
+    " known INTEGER, name TEXT, unit TEXT);",
+
     "CREATE TABLE IF NOT EXISTS counter_note(idx INTEGER PRIMARY KEY,"
-    " scope INTEGER NOT NULL, counter INTEGER NOT NULL, absent TEXT);"
+    " scope INTEGER NOT NULL, counter INTEGER NOT NULL, absent TEXT);",
+
     "CREATE TABLE IF NOT EXISTS path_counter(idx INTEGER PRIMARY KEY,"
-    " path INTEGER NOT NULL, counter INTEGER NOT NULL, calls INTEGER, backward INTEGER,"
-    " " TIMES("self") ", " TIMES(
-        "total") ");"
-                 "CREATE TABLE IF NOT EXISTS note(idx INTEGER PRIMARY KEY, about BLOB "
-                 "NOT NULL,"
-                 " site BLOB NOT NULL, key TEXT, value TEXT, version INTEGER);"
-                 /* joined: nodes as in a delta; part: what waits to be joined, empty where none is. */
-                 "CREATE TABLE IF NOT EXISTS joined(idx INTEGER PRIMARY KEY, nodes BLOB "
-                 "NOT NULL);"
-                 "CREATE TABLE IF NOT EXISTS joined_total(joined INTEGER PRIMARY KEY, ok "
-                 "INTEGER,"
-                 " failed INTEGER, incomplete INTEGER, first_ns INTEGER, last_ns INTEGER,"
-                 " " TIMES(
-                     "time") ", slowest BLOB, histogram BLOB);"
-                             "CREATE TABLE IF NOT EXISTS joined_edge(idx INTEGER PRIMARY "
-                             "KEY,"
-                             " joined INTEGER NOT NULL, place INTEGER NOT NULL, count "
-                             "INTEGER, clamped INTEGER,"
-                             " " TIMES(
-                                 "time") ", histogram BLOB);"
-                                         "CREATE TABLE IF NOT EXISTS part(idx INTEGER "
-                                         "PRIMARY KEY, bytes BLOB NOT NULL);"
-                                         /* One per reason; calls: the bytes of docs/FORMAT.md, sites by idx. */
-                                         "CREATE TABLE IF NOT EXISTS exemplar(idx "
-                                         "INTEGER PRIMARY KEY,"
-                                         " entry INTEGER NOT NULL, shape INTEGER, why "
-                                         "INTEGER NOT NULL,"
-                                         " status INTEGER NOT NULL, source INTEGER NOT "
-                                         "NULL,"
-                                         " stream INTEGER NOT NULL, before INTEGER NOT "
-                                         "NULL, start_ns INTEGER,"
-                                         " total_ns INTEGER, calls INTEGER, tree BLOB "
-                                         "NOT NULL);"
-                                         "CREATE TABLE IF NOT EXISTS shape_path(idx "
-                                         "INTEGER PRIMARY KEY,"
-                                         " shape INTEGER NOT NULL, path INTEGER NOT "
-                                         "NULL, ok INTEGER,"
-                                         " failed INTEGER, " TIMES("self") ", " TIMES(
-                                             "total") ");";
+    " path INTEGER NOT NULL, counter INTEGER NOT NULL, calls INTEGER,"
+    " backward INTEGER, " SELF_AND_TOTAL ");",
+
+    "CREATE TABLE IF NOT EXISTS note(idx INTEGER PRIMARY KEY, about BLOB NOT NULL,"
+    " site BLOB NOT NULL, key TEXT, value TEXT, version INTEGER);",
+
+    /* joined: nodes as in a delta; part: what waits to be joined, empty where none is. */
+    "CREATE TABLE IF NOT EXISTS joined(idx INTEGER PRIMARY KEY, nodes BLOB NOT NULL);",
+
+    "CREATE TABLE IF NOT EXISTS joined_total(joined INTEGER PRIMARY KEY, ok INTEGER,"
+    " failed INTEGER, incomplete INTEGER, first_ns INTEGER, last_ns INTEGER,"
+    " " ALL_TIMES ", slowest BLOB, histogram BLOB);",
+
+    "CREATE TABLE IF NOT EXISTS joined_edge(idx INTEGER PRIMARY KEY,"
+    " joined INTEGER NOT NULL, place INTEGER NOT NULL, count INTEGER,"
+    " clamped INTEGER, " ALL_TIMES ", histogram BLOB);",
+
+    "CREATE TABLE IF NOT EXISTS part(idx INTEGER PRIMARY KEY, bytes BLOB NOT NULL);",
+
+    /* One per reason; calls: the bytes of docs/FORMAT.md, sites by idx. */
+    "CREATE TABLE IF NOT EXISTS exemplar(idx INTEGER PRIMARY KEY, entry INTEGER NOT NULL,"
+    " shape INTEGER, why INTEGER NOT NULL, status INTEGER NOT NULL,"
+    " source INTEGER NOT NULL, stream INTEGER NOT NULL, before INTEGER NOT NULL,"
+    " start_ns INTEGER, total_ns INTEGER, calls INTEGER, tree BLOB NOT NULL);",
+
+    "CREATE TABLE IF NOT EXISTS shape_path(idx INTEGER PRIMARY KEY,"
+    " shape INTEGER NOT NULL, path INTEGER NOT NULL, ok INTEGER, failed INTEGER,"
+    " " SELF_AND_TOTAL ");",
+
+    NULL};
 
 _Static_assert(MR_STORE_SCHEMA_VERSION == 1, "the last line of the schema tells it");
