@@ -11,6 +11,9 @@
 
 #include <stdbool.h>
 #include <stdint.h>
+#if defined(__x86_64__)
+#include <cpuid.h>
+#endif
 
 /*
  * For code that runs on a thread before ThreadSanitizer knows the thread: where its
@@ -85,6 +88,31 @@ static MR_ALWAYS_INLINE MR_NO_INSTRUMENT void mr_arch_prefetch_write(uintptr_t a
     __asm__ volatile("prefetchw (%0)" : : "r"(address));
 #else
     __builtin_prefetch((const void *)address, 1, 3);
+#endif
+}
+
+/* Whether mr_arch_flush() does anything. CPUID may cost a microsecond in a virtual machine. */
+static inline bool mr_arch_can_flush(void)
+{
+#if defined(__x86_64__)
+    unsigned a, b = 0, c, d;
+
+    return __get_cpuid_count(7, 0, &a, &b, &c, &d) && (b & bit_CLFLUSHOPT);
+#else
+    return false; /* aarch64's `dc civac` may be the kernel's alone */
+#endif
+}
+
+/*
+ * Takes the cache line of `word` out of all caches, of this processor and of others; what
+ * it holds is in memory then. Only where mr_arch_can_flush().
+ */
+static MR_ALWAYS_INLINE MR_NO_INSTRUMENT void mr_arch_flush(const _Atomic uint64_t *word)
+{
+#if defined(__x86_64__)
+    __asm__ volatile("clflushopt %0" : : "m"(*word) : "memory");
+#else
+    (void)word;
 #endif
 }
 

@@ -11,6 +11,7 @@
 #include "probe/drain.h"
 
 #include "net/chunk.h"
+#include "probe/arch.h"
 #include "probe/drain_private.h"
 #include "probe/site_stats.h"
 
@@ -21,6 +22,7 @@
 #define HOLE_REACH 16
 /* Words that are looked at together, and how far ahead of them: 1 and 4 KiB. */
 #define BLOCK_WORDS 128
+#define LINE_WORDS (MR_CACHE_LINE / WORD_BYTES)
 #define AHEAD_WORDS 512
 /* Of a word: zero exactly where the site is below MR_SITE_FIRST_NAMED. */
 #define SITE_HIGH_MASK (UINT64_C(0x3fff0000) << MR_WORD_SITE_SHIFT)
@@ -34,6 +36,7 @@ void mr_drain_begin(struct mr_drain_frame *frame, uint8_t *out, size_t capacity)
     frame->stats = NULL;
     frame->epochs = NULL;
     frame->ticker = NULL;
+    frame->is_flushing = false;
     frame->drop_count = 0;
     memset(&frame->totals, 0, sizeof(frame->totals));
 }
@@ -71,8 +74,10 @@ void mr_drain_tick(struct mr_drain_frame *frame)
  * The hot loop: copies words while their lap bit is `lap`; how many. Bit 63 of *special
  * is set if one of them might begin a record that is no plain event.
  */
-static size_t copy_run(struct mr_drain_frame *frame, const _Atomic uint64_t *words,
-                       size_t count, uint64_t lap, uint8_t *out, uint64_t *special)
+static MR_ALWAYS_INLINE size_t copy(struct mr_drain_frame *frame,
+                                    const _Atomic uint64_t *words, size_t count,
+                                    uint64_t lap, uint8_t *out, uint64_t *special,
+                                    bool is_flushing)
 {
     uint64_t seen = 0;
     size_t i;
@@ -80,6 +85,8 @@ static size_t copy_run(struct mr_drain_frame *frame, const _Atomic uint64_t *wor
     for (i = 0; i < count; i++) {
         uint64_t word = mr_load_acquire(&words[i]); /* [S] */
 
+        if (is_flushing && i % LINE_WORDS == 0 && i > 0)
+            mr_arch_flush(&words[i - LINE_WORDS]);
         if (!is_there(word, lap))
             break;
         if (i % BLOCK_WORDS == 0) {
@@ -92,6 +99,14 @@ static size_t copy_run(struct mr_drain_frame *frame, const _Atomic uint64_t *wor
     }
     *special |= seen;
     return i;
+}
+
+static size_t copy_run(struct mr_drain_frame *frame, const _Atomic uint64_t *words,
+                       size_t count, uint64_t lap, uint8_t *out, uint64_t *special)
+{
+    if (frame->is_flushing)
+        return copy(frame, words, count, lap, out, special, true);
+    return copy(frame, words, count, lap, out, special, false);
 }
 
 static uint64_t lap_of(const struct mr_ring *ring, uint64_t index)

@@ -47,6 +47,7 @@ struct mr_drain_frame {
     struct mr_epochs *epochs;    /* NULL: all is of the epoch that is given */
     struct mr_ticker *ticker;    /* clock hybrid: who drains ticks; NULL: not */
     uint64_t ticked;             /* the last number published so, or 0 */
+    bool is_flushing; /* lines of a ring that were read leave the caches (probe/arch.h) */
     uint8_t *out;
     size_t capacity, size;
     struct mr_ring *staged; /* list */

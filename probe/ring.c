@@ -412,14 +412,14 @@ void mr_ring_event_one_slow(struct mr_thread *thread, uint64_t bits, uint64_t ti
 }
 
 /*
- * The lines that are next after those of the events to come were last with the writer. To
- * get one back takes as long as ten events, and the processor holds too few stores to wait
- * for more than one or two.
+ * The lines of the events after the next ones were last with the writer, which has flushed
+ * them where it can. To get one from memory takes as long as thirty events, and the
+ * processor holds too few stores to wait for more than one or two.
  */
 static void fetch_lines(const struct mr_thread *thread, uint64_t cursor)
 {
-    for (uint64_t ahead = MR_TICK_EVENTS; ahead < UINT64_C(2) * MR_TICK_EVENTS;
-         ahead += LINE_WORDS)
+    for (uint64_t ahead = UINT64_C(2) * MR_TICK_EVENTS;
+         ahead < UINT64_C(3) * MR_TICK_EVENTS; ahead += LINE_WORDS)
         mr_arch_prefetch_write(
             (uintptr_t)&thread->words[(cursor + ahead) & thread->mask]);
 }

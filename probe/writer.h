@@ -110,6 +110,7 @@ struct mr_writer {
     uint64_t flush_sequence;
     uint64_t moved_at_ns, moved_bytes; /* by the last pass */
     bool has_more;                     /* in the rings, to go by the last frame */
+    bool can_flush;                    /* mr_arch_can_flush() */
     uint64_t yield_until; /* clock hybrid, ticks: others want our processor */
     uint64_t idle_ns, nap_ns;
     struct mr_place place;

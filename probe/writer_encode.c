@@ -214,7 +214,10 @@ void mr_writer_open_frame(struct mr_writer *writer, uint8_t *payload)
                    mr_writer_frame_bytes(writer));
     writer->frame.stats = looked_at(writer);
     writer->frame.epochs = &writer->epochs;
-    writer->frame.ticker = mr_writer_is_hybrid(writer) ? &writer->probe->ticker : NULL;
+    if (mr_writer_is_hybrid(writer)) {
+        writer->frame.ticker = &writer->probe->ticker;
+        writer->frame.is_flushing = writer->can_flush;
+    }
 }
 
 size_t mr_writer_encode(struct mr_writer *writer, uint16_t *flags)

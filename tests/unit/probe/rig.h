@@ -24,6 +24,7 @@ struct rig {
     struct mr_span payload;
     struct mr_record_reader reader;
     struct mr_record record;
+    uint32_t drains; /* every other one flushes, where the processor can */
     uint8_t out[RIG_FRAME_SIZE];
 };
 
@@ -68,6 +69,7 @@ static inline void rig_exit(struct rig *rig, uint32_t site, uint64_t ticks)
 static inline size_t rig_drain(struct rig *rig, size_t capacity)
 {
     mr_drain_begin(&rig->frame, rig->out, capacity);
+    rig->frame.is_flushing = ++rig->drains % 2 && mr_arch_can_flush();
     (void)mr_drain_ring(&rig->frame, rig->ring, 1, 0);
     mr_drain_commit(&rig->frame, &rig->pool);
     rig->payload = mr_span_of(rig->out, rig->frame.size);
