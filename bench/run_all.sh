@@ -2,7 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0
 # Renews every number of docs/BENCHMARKS.md, one part after the other, each with its progress, its time and about how long the
 # rest takes. What fails is told at the end, and the rest is done. Hours; with --quick minutes, and numbers that only show that
-# all of it runs: then what a self-check or a comparison of two runs says is told, and nothing has failed by it.
+# all of it runs: then what a self-check or a comparison of two runs says is told, and nothing has failed by it. Nor has it,
+# in a whole run, where they say no more than that the machine was too noisy to tell.
 #   bench/run_all.sh [--quick] [--only NAME,...] [--list] [OUT]        OUT: millrace.bench/all
 # MILLRACE names the command; else build/release/bin/millrace.
 # Ends with 0 if all was done, 1 if something failed or there is no command, 2 for wrong usage, 130 after Ctrl-C.
@@ -46,8 +47,10 @@ part() {
     part paper 240 20 'the table of the Kieker paper beside ours' \
         '"$root/bench/papers/kieker-high-throughput/run.sh" "$out/paper" "${quick[@]}"'
 }
-# Parts that end with 1 where they are in doubt about their own numbers: what they then say.
+# Parts that end with 1 where they are in doubt about their own numbers: what they then say, and what is more than a doubt where
+# the run was long enough.
 declare -A doubtful=([self-check]=': (FAIL|too noisy)' [probe-self-check]=': (FAIL|too noisy)' [agreement]='cases agree')
+declare -A wrong=([self-check]=': FAIL' [probe-self-check]=': FAIL' [agreement]='[1-9][0-9]* differ')
 
 usage() {
     printf 'run_all.sh: %s\nusage: bench/run_all.sh [--quick] [--only NAME,...] [--list] [OUT]\n' "$1" >&2
@@ -125,20 +128,26 @@ doubts=()
 begun=$SECONDS
 expected_done=0
 
+# Part $1, which ended with 1, only says that it cannot tell.
+is_doubt() {
+    local said=("$out/$1.log" "$out/$1.err")
+    [ -n "${doubtful[$1]:-}" ] && grep -qE "${doubtful[$1]}" "${said[@]}" || return 1
+    [ ${#quick[@]} != 0 ] || ! grep -qE "${wrong[$1]}" "${said[@]}"
+}
+
 # Part number $1: its output goes to OUT/NAME.log, what it says to OUT/NAME.err and here.
 run() {
-    local number=$1 name=${chosen[$1]} started=$SECONDS status words
+    local number=$1 name=${chosen[$1]} started=$SECONDS status
     local at="[$((number + 1))/${#chosen[@]}] $name"
     printf '%s: %s; about %s left\n' "$at" "${what[$name]}" "$(rest "$number")"
     eval "${commands[$name]}" 2>&1 >"$out/$name.log" | tee "$out/$name.err" >&2
     status=${PIPESTATUS[0]}
     expected_done=$((expected_done + $(expected "$name")))
-    words=${doubtful[$name]:-}
     if [ "$status" = 0 ]; then
         printf '%s: done in %d s\n' "$at" $((SECONDS - started))
     elif [ "$status" = 130 ]; then
         stop
-    elif [ "$status" = 1 ] && [ ${#quick[@]} != 0 ] && [ -n "$words" ] && grep -qE "$words" "$out/$name.log" "$out/$name.err"; then
+    elif [ "$status" = 1 ] && is_doubt "$name"; then
         printf '%s: in doubt after %d s\n' "$at" $((SECONDS - started))
         doubts+=("$name")
     else
@@ -158,7 +167,7 @@ for number in "${!chosen[@]}"; do
 done
 printf '%d parts in %d s: %d done, %d in doubt, %d failed\n' ${#chosen[@]} $((SECONDS - begun)) \
     $((${#chosen[@]} - ${#doubts[@]} - ${#failed[@]})) ${#doubts[@]} ${#failed[@]}
-[ ${#doubts[@]} = 0 ] || printf 'in doubt, as --quick may be: %s\n' "${doubts[*]}"
+[ ${#doubts[@]} = 0 ] || printf 'in doubt (too noisy, or --quick): %s\n' "${doubts[*]}"
 if [ ${#failed[@]} != 0 ]; then
     printf 'failed: %s\n' "${failed[*]}"
     exit 1

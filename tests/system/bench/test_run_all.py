@@ -13,11 +13,13 @@ import system  # noqa: E402
 from system import check  # noqa: E402
 
 SCRIPT = str(system.SOURCE / "bench" / "run_all.sh")
-# A command that fails in `pipeline`, is in doubt in self-checks and rests in `chain` until it is interrupted.
+# A command that fails in `pipeline`, cannot tell in the self-check of `overhead`, measures wrong in that of `probe`, and rests in
+# `chain` until it is interrupted.
 FAKE = """#!/bin/bash
 echo "ran: $*"
 case "$*" in
 *pipeline*) echo "no such luck" >&2; exit 3 ;;
+*probe*--self-check*) echo "100 ns ...: FAIL: more than 5 % off" >&2; exit 1 ;;
 *--self-check*) echo "100 ns ...: too noisy" >&2; exit 1 ;;
 *chain*) touch chain-runs; sleep 100 ;;
 esac
@@ -69,13 +71,17 @@ def check_failures(folder, names):
     check(parts_of(run) == [name for name in names if name in ["probe", "pipeline", "self-check", "overhead-hybrid"]], run.stdout)
     check(run.returncode == 1 and "pipeline: FAILED with 3" in run.stdout and "see out/pipeline.err" in run.stdout, run.stdout)
     check("4 parts in" in run.stdout and "2 done, 1 in doubt, 1 failed" in run.stdout, run.stdout)
-    check(run.stdout.endswith("in doubt, as --quick may be: self-check\nfailed: pipeline\n"), run.stdout)
+    check(run.stdout.endswith("in doubt (too noisy, or --quick): self-check\nfailed: pipeline\n"), run.stdout)
     check((folder / "out" / "pipeline.err").read_text() == "no such luck\n" and "no such luck" in run.stderr, "what it said is lost")
     ran = (folder / "out" / "overhead-hybrid.log").read_text()
     check(ran == "ran: bench overhead --quick --out out/overhead-hybrid --clock hybrid\n", ran)
-    # Whole, a doubt is a failure; what is left out is not run.
-    run = run_all(folder, "--only=self-check", "whole", millrace=fake)
-    check(run.returncode == 1 and run.stdout.endswith("failed: self-check\n"), run.stdout)
+    # Noise is a doubt, however long the run was; what is measured wrong is one only where the run was short.
+    run = run_all(folder, "--only=probe-self-check", "--quick", "short", millrace=fake)
+    check(run.returncode == 0 and "0 done, 1 in doubt, 0 failed" in run.stdout, run.stdout)
+    run = run_all(folder, "--only=probe-self-check,self-check", "whole", millrace=fake)
+    check(run.returncode == 1 and "0 done, 1 in doubt, 1 failed" in run.stdout, run.stdout)
+    check(run.stdout.endswith("in doubt (too noisy, or --quick): self-check\nfailed: probe-self-check\n"), run.stdout)
+    # What is left out is not run.
     check("--quick" not in (folder / "whole" / "self-check.log").read_text(), "--quick was not asked for")
     check(not (folder / "whole" / "probe.log").exists(), "what was not chosen was run")
     run = run_all(folder, "--only", "probe,overhead-whole", "good", millrace=fake)
