@@ -57,9 +57,9 @@ static bool give_recycled(struct mr_batch *batch)
 }
 
 /* Back to the state of a new batch, with the memory it has. */
-static void reset_events(struct mr_batch *batch)
+static void reset_events(struct mr_batch *batch, enum mr_batch_kind kind)
 {
-    *batch = (struct mr_batch){.kind = MR_BATCH_EVENTS,
+    *batch = (struct mr_batch){.kind = kind,
                                .events = batch->events,
                                .event_capacity = batch->event_capacity,
                                .losses = batch->losses,
@@ -78,15 +78,15 @@ static struct mr_batch *new_batch(enum mr_batch_kind kind)
     return batch;
 }
 
-static struct mr_batch *new_events(void)
+static struct mr_batch *new_events(enum mr_batch_kind kind)
 {
     struct mr_batch *batch = take_recycled();
 
     if (batch) {
-        reset_events(batch);
+        reset_events(batch, kind);
         return batch;
     }
-    batch = new_batch(MR_BATCH_EVENTS);
+    batch = new_batch(kind);
     if (!batch)
         return NULL;
     batch->events = malloc(MR_BATCH_EVENTS_MAX * sizeof(*batch->events));
@@ -100,8 +100,9 @@ static struct mr_batch *new_events(void)
 
 struct mr_batch *mr_batch_new(enum mr_batch_kind kind)
 {
-    MR_ASSERT(kind >= MR_BATCH_FRAME && kind <= MR_BATCH_MARK);
-    return kind == MR_BATCH_EVENTS ? new_events() : new_batch(kind);
+    MR_ASSERT(kind >= MR_BATCH_FRAME && kind <= MR_BATCH_REPEATS);
+    return kind == MR_BATCH_EVENTS || kind == MR_BATCH_REPEATS ? new_events(kind)
+                                                               : new_batch(kind);
 }
 
 void mr_batch_free(struct mr_batch *batch)

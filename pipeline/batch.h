@@ -4,6 +4,7 @@
  *
  *     FRAME   bytes of one data frame of one sender, as received      receive -> decode
  *     EVENTS  events of one stream, in order, in Unix ns              decode -> reconstruct -> reduce
+ *     REPEATS times of a call tree that one stream repeats (pipeline/repeat.h)  decode -> reconstruct -> reduce, on one thread
  *     DICT    a DICT payload that goes upward                         decode, reduce, names -> merge -> forward | repository
  *     DELTA   a DELTA payload                                         decode, reduce -> merge -> forward | repository
  *     END     a sender is done (BYE, or lost for good)                receive -> ... -> reduce, which closes its books
@@ -25,6 +26,7 @@
 #include "base/status.h"
 #include "net/frame.h"
 
+struct mr_repeat; /* pipeline/repeat.h */
 struct mr_source; /* pipeline/source.h: a sender as its lane sees it */
 struct mr_stream; /* pipeline/source.h */
 
@@ -34,7 +36,8 @@ enum mr_batch_kind {
     MR_BATCH_DICT,
     MR_BATCH_DELTA,
     MR_BATCH_END,
-    MR_BATCH_MARK
+    MR_BATCH_MARK,
+    MR_BATCH_REPEATS
 };
 
 /*
@@ -124,13 +127,13 @@ struct mr_loss {
 struct mr_batch {
     enum mr_batch_kind kind;
     struct mr_source *
-        source; /* FRAME, EVENTS, END, MARK of decode; borrowed (lane-owned), NULL otherwise */
+        source; /* FRAME, EVENTS, REPEATS, END, MARK of decode; borrowed (lane-owned), NULL otherwise */
     /* FRAME */
     struct mr_frame frame; /* payload borrowed, or in `bytes` after mr_batch_own() */
     bool is_owned;
     /* DICT, DELTA (and owned FRAME): the payload; MARK: its entries */
     struct mr_buffer bytes;
-    /* EVENTS */
+    /* EVENTS, REPEATS */
     struct mr_stream *stream;
     int64_t
         wall_shift_ns; /* to add to its times where a wall clock is meant, and nowhere else */
@@ -138,6 +141,10 @@ struct mr_batch {
     uint32_t event_count, event_capacity;
     struct mr_loss *losses; /* owned */
     uint32_t loss_count, loss_capacity;
+    /* REPEATS: times in the memory of events, at most MR_BATCH_EVENTS_MAX */
+    const struct mr_repeat *repeat; /* the stream's; borrowed */
+    uint64_t base_ns;               /* Unix time from which they count */
+    uint32_t trace_count;
     /* END */
     uint32_t end_state; /* enum mr_source_state: finished or died */
     /* MARK of gather: the batches that it speaks of, the first of them; linked by `next`, owned */
@@ -149,7 +156,7 @@ struct mr_batch {
     4096 /* events per batch: 64 KiB, half of a usual L2 way set; measured in docs/why */
 #define MR_BATCH_BYTES_MAX (8u << 20)
 
-/* NULL when there is no memory. EVENTS batches come with room for MR_BATCH_EVENTS_MAX events. */
+/* NULL when there is no memory. EVENTS and REPEATS batches come with room for MR_BATCH_EVENTS_MAX events. */
 struct mr_batch *mr_batch_new(enum mr_batch_kind kind);
 void mr_batch_free(struct mr_batch *batch); /* NULL allowed */
 enum mr_status mr_batch_own(struct mr_batch *batch);

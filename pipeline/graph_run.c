@@ -5,6 +5,7 @@
 #include "base/assert.h"
 #include "base/atomics.h"
 #include "base/clock.h"
+#include "pipeline/repeat.h"
 
 /* Batches taken from one input before the next has its turn. */
 #define TURN_BATCHES 8
@@ -94,8 +95,7 @@ static void call_process(struct mr_filter *filter, struct mr_batch *batch)
         discard(filter, batch);
         return;
     }
-    add(filter, MR_STAT_EVENTS_IN,
-        batch->kind == MR_BATCH_EVENTS ? batch->event_count : 0);
+    add(filter, MR_STAT_EVENTS_IN, mr_batch_events(batch));
     add(filter, MR_STAT_BYTES_IN, bytes_of(batch));
     call = begin_call(filter->section);
     settle(filter, filter->kind->process(filter, batch), "process");

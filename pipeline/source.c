@@ -60,6 +60,7 @@ enum mr_status mr_source_new(const struct mr_hello *hello, bool group_by_host,
     mr_modules_init(&made->modules, MR_SOURCE_MODULES_MAX);
     mr_site_map_init(&made->named, MR_SOURCE_SITES_MAX);
     mr_site_map_init(&made->map, MR_SOURCE_SITES_MAX);
+    made->map_version = 1;
     if (hello->role == MR_ROLE_PROBE) {
         if (copy_info(made, &hello->source) != MR_OK) {
             free(made);
@@ -73,12 +74,19 @@ enum mr_status mr_source_new(const struct mr_hello *hello, bool group_by_host,
     return MR_OK;
 }
 
+static void free_stream(struct mr_stream *stream)
+{
+    if (stream)
+        free(stream->repeat);
+    free(stream);
+}
+
 void mr_source_free(struct mr_source *source)
 {
     if (!source)
         return;
     for (uint32_t i = 0; i < source->slot_count; i++)
-        free(source->slots[i]);
+        free_stream(source->slots[i]);
     free(source->slots);
     mr_resume_free(source->resume);
     mr_modules_fini(&source->modules);
@@ -138,7 +146,7 @@ static enum mr_status make_room(struct mr_source *source, uint32_t limit)
         if (!stream)
             continue;
         if (mr_load_acquire(&stream->is_closed)) { /* [F] pairs with [C] in reduce */
-            free(stream);
+            free_stream(stream);
             continue;
         }
         slots[slot_of(slots, count, stream->id)] = stream;
@@ -194,6 +202,7 @@ enum mr_status mr_source_stream(struct mr_source *source, uint32_t id, uint32_t 
 /* Forgets every wire site but the named ones, which are found again in `named`. */
 static void forget_map(struct mr_source *source)
 {
+    source->map_version++;
     mr_site_map_clear(&source->map);
     source->map_has_unknown = false;
 }
@@ -296,6 +305,7 @@ enum mr_status mr_source_add_site_item(struct mr_source *source, struct mr_sites
     default:
         MR_ASSERT(false);
     }
+    source->map_version++;
     if (source->map_has_unknown || source->modules.depends_on_epoch)
         forget_map(source);
     return status;

@@ -20,6 +20,7 @@
  * stream.base_event,       decode, once           reduce       plain: set before the stream's first batch is emitted
  *  has_counters
  * counter_ids[i]           decode, once           reduce       plain: set before the first batch with a value of it
+ * stream.repeat            reduce, then decode    decode    plain: there is none unless both run on one thread
  * everything else          decode (but streams' `reconstruct` and `reduce`: these filters)
  * Pairs: [B]-[W] the text before the flag; [D]-[W], [C]-[F] the filters' last use before the free.
  */
@@ -49,6 +50,7 @@
 struct mr_reconstruct_stream;
 struct mr_reduce_stream;
 struct mr_resume;
+struct mr_repeat;
 struct mr_resume_stream;
 
 struct mr_stream {
@@ -66,6 +68,7 @@ struct mr_stream {
     const struct mr_resume_stream *resume;
     struct mr_reconstruct_stream *reconstruct;
     struct mr_reduce_stream *reduce;
+    struct mr_repeat *repeat; /* pipeline/repeat.h: of reduce, then decode's; or NULL */
 };
 
 /* How the wall clock went against a source's own (FORMAT.md section 3): of its sync items. */
@@ -99,6 +102,8 @@ struct mr_source {
     struct mr_site_map named; /* named wire sites, for ever */
     struct mr_site_map map;   /* all wire sites met, under map_epoch where that matters */
     uint32_t map_epoch;
+    uint32_t
+        map_version; /* from 1 on; a site that was met stands for the same while it does not change */
     bool map_has_unknown;
     uint32_t counter_count;
     struct mr_id

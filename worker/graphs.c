@@ -194,6 +194,7 @@ static enum mr_status new_lane(struct mr_worker_graphs *graphs,
         return mr_error_set(error, status, "no memory for a lane's sites");
     configure_lane(lane, options, incarnation);
     lane->reduce.wanted = graphs->wanted;
+    lane->reduce.has_repeats = place == MR_PLACE_FUSED;
     lane->decode.has_marks = lane->reduce.has_marks = graphs->spool != NULL;
     (void)snprintf(name, sizeof(name), "lane%u", index);
     return mr_graph_new(nodes, node_count - options->until, name, &graphs->graphs[index],

@@ -294,6 +294,7 @@ static enum mr_status end_streams(struct mr_decode *decode, struct mr_source *so
         if (!stream || !stream->is_started || stream->is_ended)
             continue;
         stream->is_ended = true;
+        mr_decode_drop_repeat(stream);
         end.ns = mr_ticks_ns(&source->ticks, stream->ticks);
         if (stream->resume && end.ns < stream->resume->last_ns)
             end.ns = stream->resume->last_ns;
@@ -341,6 +342,7 @@ static enum mr_status decode_process(struct mr_filter *filter, struct mr_batch *
     case MR_BATCH_DICT:
     case MR_BATCH_DELTA:
     case MR_BATCH_MARK:
+    case MR_BATCH_REPEATS:
         break;
     }
     return mr_filter_emit(filter, batch);

@@ -305,15 +305,34 @@ static enum mr_status read_record(struct mr_decode *decode)
     return decode->record.kind == 0 ? put_site(decode) : put_record(decode);
 }
 
-static enum mr_status read_run(struct mr_decode *decode)
+/* Enters and exits; `*is_before_record`: what comes next, if anything, is something else. */
+static enum mr_status read_run(struct mr_decode *decode, bool *is_before_record)
 {
-    enum mr_status status = mr_decode_reserve(decode, decode->stream);
-    struct mr_batch *out = decode->out;
+    const bool has_repeat = decode->stream->repeat != NULL;
+    uint32_t most = MR_BATCH_EVENTS_MAX, room, done;
+    enum mr_status status = MR_OK;
+    const uint8_t *words;
+    struct mr_event *events;
 
+    if (MR_UNLIKELY(has_repeat))
+        status = mr_decode_repeats(decode, &most);
+    *is_before_record = false;
+    if (most == 0)
+        return status;
     if (status == MR_OK)
-        out->event_count += mr_decode_run(decode, out->events + out->event_count,
-                                          MR_BATCH_EVENTS_MAX - out->event_count);
-    return status;
+        status = mr_decode_reserve(decode, decode->stream);
+    if (status != MR_OK)
+        return status;
+    words = decode->reader.at;
+    events = decode->out->events + decode->out->event_count;
+    room = MR_BATCH_EVENTS_MAX - decode->out->event_count;
+    room = most < room ? most : room;
+    done = mr_decode_run(decode, events, room);
+    decode->out->event_count += done;
+    if (MR_UNLIKELY(has_repeat))
+        mr_decode_learn_wire(decode, words, events, done);
+    *is_before_record = done < room;
+    return MR_OK;
 }
 
 /* MR_END after the last record, MR_EFORMAT, or what is fatal. */
@@ -323,8 +342,10 @@ static enum mr_status read_records(struct mr_decode *decode)
 
     while (status == MR_OK) {
         if (decode->reader.ticks <= decode->safe_ticks - RUN_TICKS) {
-            status = read_run(decode);
-            if (status != MR_OK || decode->out->event_count == MR_BATCH_EVENTS_MAX)
+            bool is_before_record;
+
+            status = read_run(decode, &is_before_record);
+            if (status != MR_OK || !is_before_record)
                 continue;
         }
         status = read_record(decode);
@@ -438,6 +459,7 @@ static enum mr_status end_stream(struct mr_decode *decode)
         .kind = MR_EVENT_STREAM_END};
 
     decode->stream->is_ended = true;
+    mr_decode_drop_repeat(decode->stream);
     return mr_decode_add(decode, decode->stream, &event);
 }
 

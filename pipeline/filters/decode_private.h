@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The parts of decode: decode.c is the filter, decode_chunk.c reads chunks (decode_run.c their hot part),
+ * The parts of decode: decode.c is the filter, decode_chunk.c reads chunks (decode_run.c their hot part, decode_repeat.c what repeats),
  * decode_dict.c dictionaries, decode_clock.c clocks. Not for others.
  */
 #ifndef MR_PIPELINE_FILTERS_DECODE_PRIVATE_H
@@ -86,6 +86,16 @@ enum mr_status mr_decode_clock_end(struct mr_decode *decode, struct mr_source *s
 
 /* decode_run.c: turns the next records into events while they are enters and exits of known sites. Returns how many. */
 uint32_t mr_decode_run(struct mr_decode *decode, struct mr_event *out, uint32_t capacity);
+/*
+ * decode_repeat.c: takes what the next words repeat of the stream's call tree, in batches of their own. `*look_at`: so many words
+ * further on it is worth looking again, at most as many as a batch has; 0: now. MR_ENOMEM, or what emitting returns.
+ */
+enum mr_status mr_decode_repeats(struct mr_decode *decode, uint32_t *look_at);
+/* The last `count` words, from `words` on, were these events: the stream's repeat may be among them. */
+void mr_decode_learn_wire(struct mr_decode *decode, const uint8_t *words,
+                          const struct mr_event *events, uint32_t count);
+/* The stream has ended, or its repeat is of no use. */
+void mr_decode_drop_repeat(struct mr_stream *stream);
 /* decode_prune.c: a site that is not recorded, or again: notes about it. */
 enum mr_status mr_decode_pruned(struct mr_decode *decode, struct mr_source *source,
                                 const struct mr_dict_pruned *pruned);

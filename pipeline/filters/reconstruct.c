@@ -7,6 +7,7 @@
 #include "base/assert.h"
 #include "base/compiler.h"
 #include "pipeline/filters/reconstruct_private.h"
+#include "pipeline/repeat.h"
 
 static const char *const counter_names[MR_RECONSTRUCT_COUNTERS] = {
     [MR_RECONSTRUCT_UNMATCHED] = "reconstruct_exits_without_enter",
@@ -349,11 +350,45 @@ static enum mr_status take_events(struct mr_reconstruct *rebuild, struct mr_batc
     return status;
 }
 
+/* Whether run() would take all of these traces, and mark nothing but their roots. */
+static bool are_in_order(const struct mr_reconstruct *rebuild,
+                         struct mr_reconstruct_stream *stream,
+                         const struct mr_batch *batch)
+{
+    const struct mr_repeat *repeat = batch->repeat;
+    const uint32_t *times = mr_batch_times_const(batch);
+    uint32_t size = repeat->events, last = batch->trace_count * size - 1;
+
+    if (!stream || stream->depth != stream->outer_depth || !is_plain(rebuild, stream) ||
+        stream->depth >= stream->capacity ||
+        stream->depth + repeat->depth > rebuild->config->depth_max ||
+        times[last] - times[0] > rebuild->config->learn_ns)
+        return false;
+    return open_root(rebuild, stream, mr_repeat_site(repeat),
+                     batch->base_ns + times[last + 1 - size]);
+}
+
+/* Well nested as they are; else as events. */
+static enum mr_status take_repeats(struct mr_reconstruct *rebuild, struct mr_batch *batch)
+{
+    struct mr_stream *stream = batch->stream;
+    struct mr_batch *events;
+
+    if (are_in_order(rebuild, stream->reconstruct, batch))
+        return mr_filter_emit(rebuild->filter, batch);
+    mr_repeat_missed(stream->repeat);
+    events = mr_repeat_play(batch, 0, batch->trace_count, 0);
+    mr_batch_free(batch);
+    return events ? take_events(rebuild, events) : MR_ENOMEM;
+}
+
 static enum mr_status reconstruct_process(struct mr_filter *filter,
                                           struct mr_batch *batch)
 {
     if (batch->kind == MR_BATCH_EVENTS)
         return take_events(mr_filter_state(filter), batch);
+    if (batch->kind == MR_BATCH_REPEATS)
+        return take_repeats(mr_filter_state(filter), batch);
     return mr_filter_emit(filter, batch);
 }
 

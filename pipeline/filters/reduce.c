@@ -5,6 +5,7 @@
 
 #include "base/assert.h"
 #include "pipeline/filters/reduce_private.h"
+#include "pipeline/repeat.h"
 
 #define SCOPES_MAX 65536u
 #define GAINS_MAX (UINT32_C(1) << 31)
@@ -57,6 +58,7 @@ static enum mr_status reduce_open(struct mr_filter *filter, const void *config,
     mr_filter_name_counter(filter, MR_REDUCE_SUM_LOST, "lost");
     mr_filter_name_counter(filter, MR_REDUCE_SUM_HELD, "held");
     mr_filter_name_counter(filter, MR_REDUCE_SUM_BULK, "in_bulk");
+    mr_filter_name_counter(filter, MR_REDUCE_SUM_REPEATS, "in_repeats");
     if (mr_paths_init(&reduce->paths, reduce->config->paths_max) != MR_OK)
         return mr_error_set(error, MR_ENOMEM, "reduce: no memory for the path tree");
     if (mr_nodes_init(&reduce->nodes, reduce->config->sites, reduce->config->exactness,
@@ -197,11 +199,10 @@ static void note_time(struct mr_reduce_stream *stream, const struct mr_batch *ba
     }
 }
 
-static enum mr_status take_events(struct mr_reduce *reduce, const struct mr_batch *batch)
+/* Before the events of a batch. Its stream is there then. */
+static enum mr_status begin_batch(struct mr_reduce *reduce, const struct mr_batch *batch)
 {
     enum mr_status status = MR_OK;
-    struct mr_reduce_stream *stream;
-    uint32_t at = 0;
 
     if (batch->wall_shift_ns != reduce->wall_shift_ns) {
         reduce->wall_shift_ns = batch->wall_shift_ns;
@@ -210,12 +211,20 @@ static enum mr_status take_events(struct mr_reduce *reduce, const struct mr_batc
     }
     if (!batch->stream->reduce)
         status = add_stream(reduce, batch->stream);
-    stream = batch->stream->reduce;
     if (status == MR_OK && reduce->gains > GAINS_MAX)
         status = mr_reduce_flush(reduce);
+    reduce->gains += mr_batch_events(batch);
+    return status;
+}
+
+static enum mr_status take_events(struct mr_reduce *reduce, const struct mr_batch *batch)
+{
+    enum mr_status status = begin_batch(reduce, batch);
+    struct mr_reduce_stream *stream = batch->stream->reduce;
+    uint32_t at = 0;
+
     if (status != MR_OK)
         return status;
-    reduce->gains += batch->event_count;
     reduce->events = batch->events;
     MR_ASSERT(batch->event_count <= MR_BATCH_EVENTS_MAX);
     memset(reduce->whole, 0, batch->event_count * sizeof(*reduce->whole));
@@ -237,6 +246,46 @@ static enum mr_status take_events(struct mr_reduce *reduce, const struct mr_batc
         end_stream(stream);
     if (stream->trace_count)
         mr_reduce_exemplars_carry(reduce, stream, batch->event_count);
+    return status;
+}
+
+static enum mr_status take_as_events(struct mr_reduce *reduce,
+                                     const struct mr_batch *repeats, uint32_t first,
+                                     uint32_t count)
+{
+    struct mr_batch *events = mr_repeat_play(repeats, first, count, MR_EVENT_ROOT);
+    enum mr_status status = events ? take_events(reduce, events) : MR_ENOMEM;
+
+    mr_batch_free(events);
+    return status;
+}
+
+/* Call trees of which only the times are told. */
+static enum mr_status take_repeats(struct mr_reduce *reduce, const struct mr_batch *batch)
+{
+    enum mr_status status = begin_batch(reduce, batch);
+    struct mr_reduce_stream *stream = batch->stream->reduce;
+    uint64_t end_ns =
+        batch->base_ns + mr_batch_times_const(batch)[mr_batch_events(batch) - 1];
+    uint32_t at = 0, leave, done = 0;
+
+    while (status == MR_OK && at < batch->trace_count) {
+        uint32_t next = mr_reduce_run_repeats(reduce, stream, batch, at, &leave);
+
+        mr_reduce_mark_dirty(reduce, stream); /* events may tell it in between */
+        done += next - at;
+        at = next;
+        if (at == batch->trace_count)
+            break;
+        status = take_as_events(reduce, batch, at, leave);
+        at += leave;
+    }
+    if (done)
+        mr_repeat_helped(batch->stream->repeat);
+    else
+        mr_repeat_missed(batch->stream->repeat);
+    if (end_ns > stream->seen_ns)
+        stream->seen_ns = end_ns;
     return status;
 }
 
@@ -272,6 +321,11 @@ static enum mr_status reduce_process(struct mr_filter *filter, struct mr_batch *
     case MR_BATCH_EVENTS:
         reduce->marks.is_amid = true;
         status = take_events(reduce, batch);
+        mr_batch_free(batch);
+        return status;
+    case MR_BATCH_REPEATS:
+        reduce->marks.is_amid = true;
+        status = take_repeats(reduce, batch);
         mr_batch_free(batch);
         return status;
     case MR_BATCH_END:

@@ -43,7 +43,8 @@ struct mr_reduce_config {
     uint32_t trace_children_max; /* child entries of the open calls of one trace */
     uint32_t bins_max;           /* histogram counts (4 bytes each) per delta */
     uint32_t window_s;           /* width of a window */
-    bool has_marks;     /* tells the spool what its deltas hold (pipeline/mark.h) */
+    bool has_marks;   /* tells the spool what its deltas hold (pipeline/mark.h) */
+    bool has_repeats; /* decode runs on this thread: it may be told what streams repeat */
     bool is_one_by_one; /* no templates: for tests, as nothing else comes out */
     uint32_t
         exemplar_calls; /* of one exemplar, at most MR_EXEMPLAR_CALLS_MAX; 0: none are kept */

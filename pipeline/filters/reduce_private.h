@@ -55,8 +55,9 @@ enum mr_reduce_counter {
 enum mr_reduce_sum {
     MR_REDUCE_SUM_REDUCED = MR_REDUCE_COUNTERS,
     MR_REDUCE_SUM_LOST,
-    MR_REDUCE_SUM_HELD, /* goes up and down */
-    MR_REDUCE_SUM_BULK, /* calls that templates counted */
+    MR_REDUCE_SUM_HELD,    /* goes up and down */
+    MR_REDUCE_SUM_BULK,    /* calls that templates counted */
+    MR_REDUCE_SUM_REPEATS, /* of them such as were no events: pipeline/repeat.h */
 };
 
 #define MR_REDUCE_TRACES_OPEN 2 /* a call tree, and that of a forced root in it */
@@ -150,6 +151,8 @@ struct mr_reduce_stream {
     uint32_t trace_count;
     bool is_collecting; /* the innermost open tree may still become a shape */
     uint64_t closed;
+    /* The template of the last traces that were taken whole, and how often in a row. */
+    uint32_t again, again_count;
     /* Ledger: totals, and what was told of them. */
     uint64_t base_event, last, reduced, lost_sum;
     uint64_t parts_before; /* no more than so many were told by another process */
@@ -282,8 +285,10 @@ struct mr_reduce {
     struct mr_node_budget node_budget;
     struct mr_bin_pool bins;
     struct mr_templates templates;
-    uint32_t taken;       /* events of earlier batches, modulo 2^32 */
-    uint32_t place;       /* of the event at hand of mr_reduce_step(), among all */
+    uint32_t
+        repeat_count; /* of the lane's streams; decode counts off (pipeline/repeat.h) */
+    uint32_t taken;   /* events of earlier batches, modulo 2^32 */
+    uint32_t place;   /* of the event at hand of mr_reduce_step(), among all */
     uint32_t nodes_known; /* nodes below this number are older than the batch */
     struct mr_shape *shapes;
     uint32_t shape_count, shape_capacity;
@@ -392,6 +397,13 @@ uint32_t mr_reduce_inner(struct mr_reduce *reduce, struct mr_reduce_stream *stre
 /* reduce_run.c: takes events of the batch from `at` on until one needs mr_reduce_step(); the place of that one. */
 uint32_t mr_reduce_run(struct mr_reduce *reduce, struct mr_reduce_stream *stream,
                        const struct mr_batch *batch, uint32_t at);
+/*
+ * reduce_run.c: traces of a REPEATS batch from number `first` on, until some must be taken as events: the number of the first of
+ * these, and how many (`leave`).
+ */
+uint32_t mr_reduce_run_repeats(struct mr_reduce *reduce, struct mr_reduce_stream *stream,
+                               const struct mr_batch *batch, uint32_t first,
+                               uint32_t *leave);
 /* reduce_calls.c: any event at all. */
 enum mr_status mr_reduce_step(struct mr_reduce *reduce, struct mr_reduce_stream *stream,
                               const struct mr_event *event);

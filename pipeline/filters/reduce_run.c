@@ -3,6 +3,10 @@
 
 #include "base/assert.h"
 #include "pipeline/filters/reduce_private.h"
+#include "pipeline/repeat.h"
+
+#define REPEATED_MIN                                                                     \
+    16u /* traces in a row that were the same: then decode may look for them */
 
 /* The entry point of `path`, when it may count in this window. */
 static struct mr_entry *ready_entry(const struct mr_reduce *reduce, uint32_t path)
@@ -96,6 +100,51 @@ static uint32_t child_room(const struct mr_reduce *reduce,
     return room < limit ? room : limit;
 }
 
+/* Tells decode what the stream repeats. Without memory it is not told. */
+static void make_repeat(struct mr_reduce *reduce, struct mr_stream *stream,
+                        const struct mr_template *template)
+{
+    const struct mr_templates *templates = &reduce->templates;
+    uint32_t size = 2 * template->calls, depth = 0;
+    struct mr_repeat *repeat;
+
+    if (!reduce->config->has_repeats || stream->repeat ||
+        reduce->repeat_count == MR_REPEATS_MAX || !(repeat = calloc(1, sizeof(*repeat))))
+        return;
+    repeat->events = size;
+    repeat->template = (uint32_t)(template - templates->items);
+    repeat->generation = templates->generation;
+    repeat->live = &reduce->repeat_count;
+    for (uint32_t i = 0; i < size; i++) {
+        uint64_t word = templates->words[template->first_word + i];
+
+        repeat->calls[i] = word & ((UINT64_C(1) << 48) - 1); /* as it came: no flags */
+        depth += word >> 32 & MR_EVENT_CLOSE ? UINT32_MAX : 1u;
+        repeat->depth = depth > repeat->depth ? depth : repeat->depth;
+        if ((uint32_t)word == MR_SITE_UNKNOWN) {
+            free(repeat);
+            return;
+        }
+    }
+    MR_ASSERT(depth == 0);
+    reduce->repeat_count++;
+    stream->repeat = repeat;
+}
+
+static void note_again(struct mr_reduce *reduce, struct mr_reduce_stream *stream,
+                       const struct mr_template *template)
+{
+    uint32_t number = (uint32_t)(template - reduce->templates.items);
+
+    if (stream->again != number) {
+        stream->again = number;
+        stream->again_count = 0;
+    } else if (++stream->again_count == REPEATED_MIN) {
+        stream->again_count = 0;
+        make_repeat(reduce, stream->stream, template);
+    }
+}
+
 /*
  * The root at `events`, where no tree is open, as a whole trace that was met before. How many events it took, 0 when it is
  * none.
@@ -133,7 +182,106 @@ static uint32_t take_trace(struct mr_reduce *reduce, struct mr_reduce_stream *st
     stream->last += size;
     if (stream->depth)
         stream->frames[stream->depth - 1].child_ns += ended.ns;
+    note_again(reduce, stream, template);
     return size;
+}
+
+/* The template of what the stream repeats, where such traces may be counted as they are. */
+static struct mr_template *template_of(struct mr_reduce *reduce,
+                                       const struct mr_reduce_stream *stream,
+                                       const struct mr_repeat *repeat)
+{
+    const struct mr_templates *templates = &reduce->templates;
+    struct mr_template *template;
+    uint32_t path;
+
+    if (repeat->generation != templates->generation || stream->counts ||
+        stream->has_links || stream->trace_count || stream->base == MR_PATH_NONE)
+        return NULL;
+    template = &templates->items[repeat->template];
+    path = mr_paths_root(&reduce->paths, stream->base, mr_repeat_site(repeat));
+    if (templates->calls[template->first_call + template->calls - 1].path != path ||
+        template->peak >= child_room(reduce, stream))
+        return NULL;
+    return template;
+}
+
+/* What the roots of some traces took, by the totals that wait to be counted. False when one is to be kept, or has no bin. */
+static bool end_traces(struct mr_reduce *reduce, const struct mr_template *template,
+                       const uint64_t *enter_ns, uint32_t count, struct mr_ended *ended)
+{
+    const struct mr_template_call *root =
+        &reduce->templates.calls[template->first_call + template->calls - 1];
+
+    for (uint32_t i = 0; i < count; i++) {
+        struct mr_shape *shape;
+
+        ended[i] =
+            (struct mr_ended){.calls = template->calls, .is_folded = template->is_folded};
+        set_time(reduce, &ended[i], (uint32_t)root->totals[i]);
+        shape = ready_shape(reduce, template->shape, &ended[i]);
+        if (!shape || mr_reduce_wants(reduce, shape, &ended[i], enter_ns[i]))
+            return false;
+    }
+    return true;
+}
+
+/* Counts traces one after the other, at most MR_TEMPLATE_WAITING. False, with nothing changed: one by one. */
+static bool take_group(struct mr_reduce *reduce, struct mr_reduce_stream *stream,
+                       struct mr_template *template, uint64_t base_ns,
+                       const uint32_t *times, uint32_t count)
+{
+    const struct mr_template_call *calls = reduce->templates.calls + template->first_call;
+    struct mr_entry *entry = ready_entry(reduce, calls[template->calls - 1].path);
+    const uint32_t size = 2 * template->calls;
+    struct mr_ended ended[MR_TEMPLATE_WAITING];
+    uint64_t enter_ns[MR_TEMPLATE_WAITING], sum_ns = 0;
+
+    for (uint32_t i = 0; i < count; i++)
+        enter_ns[i] = base_ns + times[i * size];
+    if (!entry || !mr_reduce_in_window(reduce, base_ns + times[calls[0].exit]) ||
+        !mr_reduce_in_window(reduce, base_ns + times[count * size - 1]) ||
+        !mr_templates_fill(reduce, template, times, count) ||
+        !end_traces(reduce, template, enter_ns, count, ended))
+        return false;
+    mr_templates_count(reduce, template, count);
+    for (uint32_t i = 0; i < count; i++) {
+        struct mr_event close = {.ns = enter_ns[i] + ended[i].ns, .flags = MR_EVENT_ROOT};
+
+        count_trace(reduce, entry, &reduce->shapes[template->shape - 1], &ended[i],
+                    &close);
+        sum_ns += ended[i].ns;
+    }
+    stream->closed += (uint64_t)count * template->calls;
+    stream->reduced += (uint64_t)count * size;
+    stream->last += (uint64_t)count * size;
+    if (stream->depth)
+        stream->frames[stream->depth - 1].child_ns += sum_ns;
+    reduce->taken += count * size;
+    mr_filter_count(reduce->filter, MR_REDUCE_SUM_REPEATS,
+                    (uint64_t)count * template->calls);
+    return true;
+}
+
+uint32_t mr_reduce_run_repeats(struct mr_reduce *reduce, struct mr_reduce_stream *stream,
+                               const struct mr_batch *batch, uint32_t first,
+                               uint32_t *leave)
+{
+    const uint32_t *times = mr_batch_times_const(batch);
+    struct mr_template *template = template_of(reduce, stream, batch->repeat);
+
+    *leave = batch->trace_count - first;
+    while (template && first < batch->trace_count) {
+        uint32_t count = batch->trace_count - first;
+
+        count = count < MR_TEMPLATE_WAITING ? count : MR_TEMPLATE_WAITING;
+        *leave = count;
+        if (!take_group(reduce, stream, template, batch->base_ns,
+                        times + (size_t)first * batch->repeat->events, count))
+            break;
+        first += count;
+    }
+    return first;
 }
 
 /* A root has just ended: its trace may be worth a template. */

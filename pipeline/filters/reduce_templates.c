@@ -52,6 +52,7 @@ enum mr_status mr_templates_init(struct mr_templates *templates, uint32_t path_l
     }
     templates->count = 1; /* 0 is none */
     templates->epoch = 1;
+    templates->generation = 1;
     for (uint32_t i = 0; i <= MR_TEMPLATE_BINS; i++)
         templates->lows[i] = low_of(i);
     return MR_OK;
@@ -76,6 +77,7 @@ void mr_templates_clear(struct mr_templates *templates)
     templates->count = 1;
     templates->word_count = 0;
     templates->call_count = 0;
+    templates->generation++;
 }
 
 /* Whole pages of it; they read as zero, if ever again. */
@@ -327,6 +329,51 @@ bool mr_templates_keep(struct mr_reduce *reduce, struct mr_template *template,
     if (++template->waiting == MR_TEMPLATE_WAITING)
         settle(reduce, template);
     return true;
+}
+
+/* The totals of a call in `traces` traces of `size` events each. False when one may not wait. */
+static MR_ALWAYS_INLINE bool fill_call(struct mr_template_call *call,
+                                       const uint32_t *times, uint32_t size,
+                                       uint32_t traces)
+{
+    uint32_t bad = 0;
+
+    for (uint32_t i = 0; i < traces; i++) {
+        uint32_t total = times[i * size + call->exit] - times[i * size + call->enter];
+
+        bad |= (total - call->low >= call->width) & (total != 0);
+        call->totals[i] = (int32_t)total;
+    }
+    return !bad;
+}
+
+bool mr_templates_fill(struct mr_reduce *reduce, struct mr_template *template,
+                       const uint32_t *times, uint32_t traces)
+{
+    struct mr_templates *templates = &reduce->templates;
+    struct mr_template_call *calls = templates->calls + template->first_call;
+    const uint32_t size = 2 * template->calls;
+    bool is_good = true;
+
+    MR_ASSERT(traces > 0 && traces <= MR_TEMPLATE_WAITING);
+    if (template->waiting)
+        settle(reduce, template);
+    if (template->epoch != templates->epoch && !arm(reduce, template))
+        return false;
+    for (uint32_t i = 0; i < template->calls; i++)
+        is_good &= traces == MR_TEMPLATE_WAITING
+                       ? fill_call(&calls[i], times, size, MR_TEMPLATE_WAITING)
+                       : fill_call(&calls[i], times, size, traces);
+    if (!is_good)
+        template->epoch = templates->epoch - 1; /* the slow path makes room for it */
+    return is_good;
+}
+
+void mr_templates_count(struct mr_reduce *reduce, struct mr_template *template,
+                        uint32_t traces)
+{
+    template->waiting = traces;
+    settle(reduce, template);
 }
 
 static void score_hit(struct mr_template_path *known, uint32_t calls)

@@ -84,6 +84,7 @@ struct mr_templates {
     struct mr_template_path *paths; /* by number, those below path_limit */
     uint32_t path_limit;
     uint32_t epoch;
+    uint32_t generation;                 /* another one whenever they are forgotten */
     uint32_t lows[MR_TEMPLATE_BINS + 1]; /* the least total of each bin */
 };
 
@@ -124,6 +125,15 @@ struct mr_template *mr_templates_find(struct mr_reduce *reduce, uint32_t path,
 /* Its calls, at these events, wait to be counted. False, with nothing changed, where one must take the slow path. */
 bool mr_templates_keep(struct mr_reduce *reduce, struct mr_template *template,
                        const struct mr_event *events);
+/*
+ * Traces one after the other, at most MR_TEMPLATE_WAITING, told by the times of their events alone (pipeline/repeat.h): puts the
+ * totals of their calls where totals wait, then counts them, with nothing in between. False, with nothing changed, where one
+ * must take the slow path.
+ */
+bool mr_templates_fill(struct mr_reduce *reduce, struct mr_template *template,
+                       const uint32_t *times, uint32_t traces);
+void mr_templates_count(struct mr_reduce *reduce, struct mr_template *template,
+                        uint32_t traces);
 /* Counts all calls that wait, in the current window. */
 void mr_templates_settle(struct mr_reduce *reduce);
 

@@ -95,6 +95,7 @@ static void set_configs(struct product *product)
     product->reduce = product->config.reduce;
     product->reduce.sites = product->sites;
     product->reduce.level = 1;
+    product->reduce.has_repeats = product->config.place == MR_PLACE_FUSED;
     product->reduce.exemplar_calls = model->exemplar_calls;
     product->reduce.exactness = (enum mr_exactness)model->exactness;
     product->reduce.trace_children_max = model->trace_children_max;

@@ -326,6 +326,8 @@ static void repeat(struct walker *walker)
 {
     struct phrase phrase = {.from = walker->begin[walker->depth]};
 
+    if (walker->mood->repeats_roots && walker->depth > walker->floor)
+        return;
     phrase.count = walker->stream->count - phrase.from;
     if (walker->odd_before[walker->depth] != walker->odd || phrase.count > PHRASE_MAX)
         return;

@@ -33,6 +33,7 @@ struct mood {
     uint32_t repeats;  /* what was called is called again as it was, up to so often */
     uint32_t wrappers; /* calls that hardly ever return, one below the other, up to */
     bool has_spans, has_roots, has_outers, has_late;
+    bool repeats_roots; /* no call inside another one is said again */
 };
 
 struct event;

@@ -33,7 +33,7 @@ struct scenario {
 
 struct totals {
     uint64_t scenarios, streams, reduced;
-    uint64_t bulk; /* calls that were counted in bulk */
+    uint64_t bulk, repeats; /* calls that were counted in bulk; that were no events */
     uint64_t parts, joined, exemplars;
 };
 
@@ -179,6 +179,35 @@ static void make_alike(struct mr_test_random *random, struct scenario *scenario)
     scenario->config.model.exactness = 0;
 }
 
+/* The same trees in a row, which the lane finds in the words themselves; and what ends such a row. */
+static void make_again(struct mr_test_random *random, struct scenario *scenario)
+{
+    struct mood *mood = &scenario->mood;
+
+    *mood = (struct mood){.streams = 1 + (uint32_t)mr_test_random_below(random, 2),
+                          .events = 4000,
+                          .functions = ONE_OF(random, 1, 2, 6),
+                          .depth = ONE_OF(random, 2, 5, 12),
+                          .opens = ONE_OF(random, 40, 50),
+                          .step = ONE_OF(random, 2, 30, 1000, 200000),
+                          .repeats = ONE_OF(random, 400, 2000),
+                          .statuses = ONE_OF(random, 0, 0, 3),
+                          .equal = ONE_OF(random, 0, 3000),
+                          .leaps = ONE_OF(random, 0, 3),
+                          .leap = ONE_OF(random, 1000, 10) * MR_SECOND_NS / 1000,
+                          .losses = ONE_OF(random, 0, 0, 3),
+                          .backward = ONE_OF(random, 0, 3),
+                          .has_spans = chance(random, 2),
+                          .has_roots = chance(random, 4),
+                          .has_outers = chance(random, 4),
+                          .repeats_roots = chance(random, 2)};
+    scenario->cut.chunk_max = ONE_OF(random, 20000, 20000, 700);
+    scenario->cut.compact = ONE_OF(random, 0, 0, 20);
+    scenario->cut.ticks = ONE_OF(random, 0, 2);
+    scenario->config.model.exactness = 0;
+    scenario->config.reduce.shape_calls_s = ONE_OF(random, 0, 0, 1000);
+}
+
 /* Loops below wrappers, which return now and then. */
 static void make_wrapped(struct mr_test_random *random, struct scenario *scenario)
 {
@@ -203,6 +232,8 @@ static void make_scenario(struct mr_test_random *random, struct scenario *scenar
     scenario->join_parts = ONE_OF(random, 0, 1, 5, 1000);
     if (chance(random, 5))
         make_alike(random, scenario);
+    else if (chance(random, 3))
+        make_again(random, scenario);
     if (chance(random, 4))
         make_wrapped(random, scenario);
     /* The filters' threads look at what is open when they will. */
@@ -258,6 +289,7 @@ static void run_product(const struct scenario *scenario, const struct script *sc
     (void)product_finish(product);
     totals->reduced += product_counter(product, "reduced");
     totals->bulk += product_counter(product, "in_bulk");
+    totals->repeats += product_counter(product, "in_repeats");
     product_end(product, &batches);
     product_lines(&batches, text);
     if (test_text_count(text, "part "))
@@ -338,10 +370,11 @@ static void the_product_says_what_the_reference_says(void **state)
         check(seed++, &totals);
     } while (spent_ns() < end_ns);
     print_message("%" PRIu64 " scenarios, %" PRIu64 " streams, %" PRIu64
-                  " events, %" PRIu64 " calls in bulk, %" PRIu64 " parts in %" PRIu64
+                  " events, %" PRIu64 " calls in bulk, %" PRIu64
+                  " of them in repeats, %" PRIu64 " parts in %" PRIu64
                   " joined shapes, %" PRIu64 " exemplars\n",
                   totals.scenarios, totals.streams, totals.reduced, totals.bulk,
-                  totals.parts, totals.joined, totals.exemplars);
+                  totals.repeats, totals.parts, totals.joined, totals.exemplars);
 }
 
 static int run_all(void)

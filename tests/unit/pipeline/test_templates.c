@@ -30,6 +30,9 @@ struct mood {
     uint32_t zeros; /* steps that take no time, of 1000 */
     uint32_t slow;  /* steps of up to 20 s, of 1,000,000 */
     uint32_t cut;   /* traces that a chunk's end cuts, of 100 */
+    uint32_t
+        again; /* a stream goes on with the same tree for so many traces at most; 0: one */
+    uint32_t inversions; /* steps back, of 100,000 */
     bool has_forced, learns;
 };
 
@@ -66,6 +69,8 @@ static uint64_t next_ns(struct plan *plan, uint32_t stream)
 {
     const struct mood *mood = plan->mood;
 
+    if (mood->inversions && below(plan, 100000) < mood->inversions)
+        return plan->ns[stream] - 1 - below(plan, 100);
     if (below(plan, 1000000) < mood->slow)
         plan->ns[stream] += mr_test_random_below(&plan->random, 20 * MR_SECOND_NS);
     else if (below(plan, 1000) >= mood->zeros)
@@ -122,12 +127,16 @@ static void write_tree(struct plan *plan, struct test_lane *lane, uint32_t strea
 
 static void run_stream(struct plan *plan, struct test_lane *lane, uint32_t traces)
 {
-    uint32_t last = 0;
+    uint32_t last = 0, stream = 1, again = 0;
 
     for (uint32_t i = 0; i < traces; i++) {
-        uint32_t stream = 1 + below(plan, STREAMS);
-
-        last = below(plan, 3) ? last : below(plan, TREES);
+        if (again == 0) {
+            stream = 1 + below(plan, STREAMS);
+            last = below(plan, 3) ? last : below(plan, TREES);
+            again = plan->mood->again ? below(plan, plan->mood->again) : 0;
+        } else {
+            again--;
+        }
         write_tree(plan, lane, stream, &plan->trees[last]);
         if (lane->streams[stream].count && below(plan, 20) == 0)
             test_lane_send(lane, stream, 0);
@@ -136,7 +145,7 @@ static void run_stream(struct plan *plan, struct test_lane *lane, uint32_t trace
         if (below(plan, 200) == 0)
             test_lane_tick(lane, MR_HOUR_NS); /* a delta */
     }
-    for (uint32_t stream = 1; stream <= STREAMS; stream++)
+    for (stream = 1; stream <= STREAMS; stream++)
         test_lane_send(lane, stream, 0);
 }
 
@@ -152,7 +161,16 @@ static const char *name_of(void *context, const struct mr_site *site)
 struct result {
     struct test_text text; /* all that came out, merged */
     uint64_t deltas, bulk; /* calls counted in bulk */
+    uint64_t repeated;     /* of them such as were no events */
 };
+
+static uint64_t counter_of(const struct mr_filter_stats *stats, const char *name)
+{
+    for (uint32_t i = 0; i < MR_FILTER_COUNTERS; i++)
+        if (stats->counter_names[i] && strcmp(stats->counter_names[i], name) == 0)
+            return stats->counters[i];
+    return 0;
+}
 
 static void run(uint64_t seed, const struct mood *mood, struct mr_reduce_config reduce,
                 struct result *result)
@@ -182,14 +200,12 @@ static void run(uint64_t seed, const struct mood *mood, struct mr_reduce_config 
     test_lane_init(&lane, &options);
     for (uint32_t stream = 1; stream <= STREAMS; stream++)
         test_lane_announce(&lane, stream, 0);
-    run_stream(plan, &lane, 1500);
+    run_stream(plan, &lane, mood->again ? 8000 : 1500);
     test_lane_end(&lane);
     assert_false(mr_source_is_broken(lane.source));
     assert_int_equal(mr_graph_stats(lane.graph, stats, 4), 4);
-    for (uint32_t i = 0; i < MR_FILTER_COUNTERS; i++)
-        if (stats[2].counter_names[i] &&
-            strcmp(stats[2].counter_names[i], "in_bulk") == 0)
-            result->bulk = stats[2].counters[i];
+    result->bulk = counter_of(&stats[2], "in_bulk");
+    result->repeated = counter_of(&stats[2], "in_repeats");
     result->deltas = lane.out->deltas;
     test_model(&lane, &result->text);
     test_text_drop(&result->text, "open "); /* with an age by the clock of this machine */
@@ -208,12 +224,16 @@ static void check(const struct mood *mood, struct mr_reduce_config reduce,
         struct result in_bulk = {.bulk = 0}, one_by_one = {.bulk = 0};
 
         reduce.is_one_by_one = false;
+        reduce.has_repeats = true;
         run(seed, mood, reduce, &in_bulk);
         reduce.is_one_by_one = true;
+        reduce.has_repeats = false;
         run(seed, mood, reduce, &one_by_one);
-        assert_int_equal(one_by_one.bulk, 0);
+        assert_int_equal(one_by_one.bulk + one_by_one.repeated, 0);
         if (expects_bulk)
             assert_true(in_bulk.bulk > 1000);
+        if (expects_bulk && mood->again)
+            assert_true(in_bulk.repeated > 1000);
         assert_int_equal(in_bulk.deltas, one_by_one.deltas);
         test_text_compare(&one_by_one.text, &in_bulk.text);
         test_text_fini(&in_bulk.text);
@@ -290,6 +310,38 @@ static void full_tables_give_the_same(void **state)
     check(&mood, traces, false);
 }
 
+static void streams_that_repeat_a_tree_give_the_same(void **state)
+{
+    static const struct mood again = {.again = 400, .cut = 5};
+    static const struct mood slow = {
+        .again = 400, .zeros = 300, .slow = 30, .inversions = 10};
+    static const struct mood broken = {
+        .again = 400, .changed = 20, .cut = 2, .gaps = 2, .slow = 5, .inversions = 5};
+    static const struct mood forced = {.again = 400, .has_forced = true, .changed = 10};
+
+    (void)state;
+    check(&again, MR_REDUCE_CONFIG_DEFAULT, true);
+    check(&slow, MR_REDUCE_CONFIG_DEFAULT, true);
+    check(&broken, MR_REDUCE_CONFIG_DEFAULT, true);
+    check(&forced, MR_REDUCE_CONFIG_DEFAULT, false);
+}
+
+static void streams_that_repeat_a_tree_with_full_tables_give_the_same(void **state)
+{
+    static const struct mood mood = {.again = 300, .changed = 20, .cut = 5};
+    struct mr_reduce_config paths = MR_REDUCE_CONFIG_DEFAULT,
+                            bins = MR_REDUCE_CONFIG_DEFAULT,
+                            traces = MR_REDUCE_CONFIG_DEFAULT;
+
+    (void)state;
+    paths.paths_max = 200;
+    check(&mood, paths, false);
+    bins.bins_max = 8 * MR_BINS_COUNT;
+    check(&mood, bins, false);
+    traces.trace_children_max = 7;
+    check(&mood, traces, false);
+}
+
 static void exact_and_set_shapes_are_counted_one_by_one(void **state)
 {
     static const struct mood mood = {.changed = 100, .cut = 5, .losses = 1};
@@ -311,6 +363,8 @@ int main(void)
         cmocka_unit_test(broken_and_failed_traces_give_the_same),
         cmocka_unit_test(forced_roots_and_learned_frames_give_the_same),
         cmocka_unit_test(full_tables_give_the_same),
+        cmocka_unit_test(streams_that_repeat_a_tree_give_the_same),
+        cmocka_unit_test(streams_that_repeat_a_tree_with_full_tables_give_the_same),
         cmocka_unit_test(exact_and_set_shapes_are_counted_one_by_one),
     };
 

@@ -1,0 +1,252 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The call tree that a stream repeats (pipeline/repeat.h), found in the words of its chunks: nothing is looked up, and no
+ * event written, of a trace whose words are those of the last ones but for their times.
+ */
+#include <stdlib.h>
+
+#include "net/bytes.h"
+#include "pipeline/filters/decode_private.h"
+#include "pipeline/repeat.h"
+
+#define WORD_SIZE 8
+#define LAP UINT32_C(0x80000000) /* of a word's upper half: of the ring it came from */
+#define NOWHERE UINT32_MAX
+/* A batch of them pays from so many traces on, and so many events. */
+#define TRACES_MIN 4u
+#define EVENTS_MIN 256u
+#define LOOK_AGAIN 512u /* words behind a place where there was none */
+
+static MR_ALWAYS_INLINE uint32_t wire_of(const uint8_t *word)
+{
+    return (uint32_t)(mr_get_u64(word) >> 32) & ~LAP;
+}
+
+void mr_decode_drop_repeat(struct mr_stream *stream)
+{
+    if (!stream->repeat)
+        return;
+    --*stream->repeat->live;
+    free(stream->repeat);
+    stream->repeat = NULL;
+}
+
+/* Whether the events are the calls of the repeat. */
+static bool is_like(const struct mr_repeat *repeat, const struct mr_event *events)
+{
+    for (uint32_t i = 0; i < repeat->events; i++)
+        if (((uint64_t)events[i].flags << 48 | (uint64_t)events[i].kind << 32 |
+             events[i].site) != repeat->calls[i])
+            return false;
+    return true;
+}
+
+void mr_decode_learn_wire(struct mr_decode *decode, const uint8_t *words,
+                          const struct mr_event *events, uint32_t count)
+{
+    struct mr_repeat *repeat = decode->stream->repeat;
+
+    if (!repeat || repeat->map_version == decode->source->map_version ||
+        decode->reader.encoding != MR_CHUNK_WORDS)
+        return;
+    for (uint32_t at = 0; at + repeat->events <= count; at++) {
+        if (!is_like(repeat, events + at))
+            continue;
+        repeat->wire_count = MR_REPEAT_EVENTS_MAX / repeat->events * repeat->events;
+        for (uint32_t i = 0; i < repeat->wire_count; i++)
+            repeat->wire[i] =
+                wire_of(words + (size_t)WORD_SIZE * (at + i % repeat->events));
+        repeat->map_version = decode->source->map_version;
+        return;
+    }
+    mr_repeat_missed(repeat);
+}
+
+static bool is_here(const struct mr_repeat *repeat, const uint8_t *words)
+{
+    for (uint32_t i = 0; i < repeat->events; i++)
+        if (wire_of(words + (size_t)WORD_SIZE * i) != repeat->wire[i])
+            return false;
+    return true;
+}
+
+static uint32_t traces_min(const struct mr_repeat *repeat)
+{
+    uint32_t count = EVENTS_MIN / repeat->events;
+
+    return count > TRACES_MIN ? count : TRACES_MIN;
+}
+
+/* How many words on a run of traces begins that pays; NOWHERE within one trace. */
+static uint32_t find(const struct mr_repeat *repeat, const uint8_t *words, uint32_t left)
+{
+    const uint32_t least = traces_min(repeat), size = repeat->events;
+
+    for (uint32_t at = 0; at < size && (uint64_t)least * size + at <= left; at++) {
+        const uint8_t *first = words + (size_t)WORD_SIZE * at;
+        uint32_t found = 0;
+
+        while (found < least && is_here(repeat, first + (size_t)WORD_SIZE * size * found))
+            found++;
+        if (found == least)
+            return at;
+    }
+    return NOWHERE;
+}
+
+/* How a batch's times come from ticks: as in decode_run.c, from the batch's beginning on. */
+struct base {
+    uint64_t part, ns;
+    uint32_t start, mult, shift;
+};
+
+static struct base base_at(const struct mr_ticks *clock, uint64_t ticks)
+{
+    mr_u128 product = (mr_u128)(ticks + clock->add) * clock->mult;
+    uint32_t shift = clock->shift & 63;
+
+    return (struct base){.part = (uint64_t)product & ((UINT64_C(1) << shift) - 1),
+                         .ns = clock->offset + (uint64_t)(product >> shift),
+                         .start = (uint32_t)ticks,
+                         .mult = clock->mult,
+                         .shift = shift};
+}
+
+/* The upper and lower halves of `count` words: whether the upper ones are `wire`; the lower ones less `start`. */
+static bool split(const uint8_t *restrict words, const uint32_t *restrict wire,
+                  uint32_t count, uint32_t start, uint32_t *restrict now)
+{
+    uint32_t other = 0;
+
+    for (uint32_t i = 0; i < count; i++) {
+        uint64_t word = mr_get_u64(words + (size_t)WORD_SIZE * i);
+
+        other |= (uint32_t)(word >> 32) ^ wire[i];
+        now[i] = (uint32_t)word - start;
+    }
+    return (other & ~LAP) == 0;
+}
+
+/* Whether each is below 2^31, and none below the one before it. */
+static bool is_rising(const uint32_t *now, uint32_t count)
+{
+    uint32_t bad = now[0];
+
+    for (uint32_t i = 1; i < count; i++)
+        bad |= now[i] | (now[i] - now[i - 1]);
+    return bad >> 31 == 0;
+}
+
+/* Times below 2^32, as the last one is. */
+static void tell_times(const struct base *base, const uint32_t *restrict now,
+                       uint32_t count, uint32_t *restrict times)
+{
+    const uint64_t part = base->part;
+    const uint32_t mult = base->mult, shift = base->shift;
+
+    for (uint32_t i = 0; i < count; i++)
+        times[i] = (uint32_t)((part + (uint64_t)now[i] * mult) >> shift);
+}
+
+/*
+ * The times of traces at `words`, `count` events in all; `*past` is the time before them, after the base, then that of the last.
+ * False, with that as it was, when they are anything else, or a time steps back or is too far from the base.
+ */
+static bool take_traces(const struct mr_repeat *repeat, const struct base *base,
+                        const uint8_t *words, uint32_t count, uint32_t *past,
+                        uint32_t *times)
+{
+    uint32_t now[1 + MR_REPEAT_EVENTS_MAX];
+
+    now[0] = *past;
+    if (!split(words, repeat->wire, count, base->start, now + 1) ||
+        !is_rising(now, 1 + count) ||
+        (base->part + (uint64_t)now[count] * base->mult) >> base->shift > INT32_MAX)
+        return false;
+    tell_times(base, now + 1, count, times);
+    *past = now[count];
+    return true;
+}
+
+/* Fills a batch with the traces that the reader stands before: some at a time, the last ones each for itself. */
+static void fill(struct mr_decode *decode, struct mr_batch *out)
+{
+    struct mr_record_reader *reader = &decode->reader;
+    const struct mr_repeat *repeat = decode->stream->repeat;
+    const struct base base = base_at(&decode->source->ticks, reader->ticks);
+    const uint32_t size = repeat->events, room = MR_BATCH_EVENTS_MAX < reader->left
+                                                     ? MR_BATCH_EVENTS_MAX
+                                                     : reader->left;
+    uint32_t step = repeat->wire_count, past = 0, count = 0;
+
+    while (step) {
+        while (count + step <= room &&
+               take_traces(repeat, &base, reader->at + (size_t)WORD_SIZE * count, step,
+                           &past, mr_batch_times(out) + count))
+            count += step;
+        step = step > size ? size : 0;
+    }
+    out->base_ns = base.ns;
+    out->trace_count = count / size;
+    reader->at += (size_t)WORD_SIZE * count;
+    reader->left -= count;
+    reader->ticks += past;
+    decode->counted += count;
+}
+
+/* As many as fit a batch. */
+static enum mr_status take_batch(struct mr_decode *decode)
+{
+    struct mr_stream *stream = decode->stream;
+    enum mr_status status = mr_decode_flush(decode);
+    struct mr_batch *out;
+
+    if (status != MR_OK)
+        return status;
+    out = mr_batch_new(MR_BATCH_REPEATS);
+    if (!out)
+        return MR_ENOMEM;
+    out->source = stream->source;
+    out->stream = stream;
+    out->wall_shift_ns = stream->source->drift.shift_ns;
+    out->repeat = stream->repeat;
+    fill(decode, out);
+    if (out->trace_count)
+        return mr_filter_emit(decode->filter, out);
+    mr_batch_free(out);
+    return MR_OK;
+}
+
+/* As mr_decode_repeats(), of one that is known in the words of the source. */
+static enum mr_status look(struct mr_decode *decode, uint32_t *look_at)
+{
+    struct mr_repeat *repeat = decode->stream->repeat;
+    const uint8_t *words = decode->reader.at;
+    uint32_t left = decode->reader.left, at = find(repeat, words, left);
+    enum mr_status status;
+
+    *look_at = at == NOWHERE ? LOOK_AGAIN : at;
+    if (at == NOWHERE && left >= (traces_min(repeat) + 1) * repeat->events)
+        mr_repeat_missed(repeat);
+    if (at != 0)
+        return MR_OK;
+    status = take_batch(decode);
+    if (decode->reader.at == words) /* a time that only plain events can have */
+        *look_at = repeat->events;
+    return status;
+}
+
+enum mr_status mr_decode_repeats(struct mr_decode *decode, uint32_t *look_at)
+{
+    const struct mr_repeat *repeat = decode->stream->repeat;
+
+    *look_at = MR_BATCH_EVENTS_MAX;
+    if (repeat->misses == MR_REPEAT_MISSES_MAX) {
+        mr_decode_drop_repeat(decode->stream);
+        return MR_OK;
+    }
+    if (decode->reader.encoding != MR_CHUNK_WORDS ||
+        repeat->map_version != decode->source->map_version)
+        return MR_OK;
+    return look(decode, look_at);
+}
