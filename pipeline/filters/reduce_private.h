@@ -448,6 +448,23 @@ static inline void mr_reduce_add_shape(struct mr_reduce *reduce, struct mr_shape
     if (ended->ns)
         mr_bins_add(&shape->bins, &reduce->bins, ended->bin);
 }
+/* Whole traces that ended ok, between these times: what they took, and how many there are; the rest is for the caller. */
+static inline void mr_reduce_add_shapes(const struct mr_reduce *reduce,
+                                        struct mr_shape *shape,
+                                        const struct mr_times *times, uint64_t first_ns,
+                                        uint64_t last_ns, uint64_t count)
+{
+    bool is_first = shape->ok + shape->failed == 0;
+
+    first_ns += (uint64_t)reduce->wall_shift_ns;
+    last_ns += (uint64_t)reduce->wall_shift_ns;
+    mr_times_merge(&shape->time, times, is_first, false);
+    if (is_first || first_ns < shape->first_ns)
+        shape->first_ns = first_ns;
+    if (last_ns > shape->last_ns)
+        shape->last_ns = last_ns;
+    shape->ok += count;
+}
 static inline void mr_reduce_add_entry(const struct mr_reduce *reduce,
                                        struct mr_entry *entry,
                                        const struct mr_shape *shape,

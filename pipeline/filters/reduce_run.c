@@ -206,60 +206,109 @@ static struct mr_template *template_of(struct mr_reduce *reduce,
     return template;
 }
 
-/* What the roots of some traces took, by the totals that wait to be counted. False when one is to be kept, or has no bin. */
-static bool end_traces(struct mr_reduce *reduce, const struct mr_template *template,
-                       const uint64_t *enter_ns, uint32_t count, struct mr_ended *ended)
+/* Some traces in a row of one template, by the totals that wait to be counted. */
+struct group {
+    uint32_t count;
+    uint64_t enter_ns[MR_TEMPLATE_WAITING]; /* of each root, */
+    const uint32_t *totals;                 /* what it took, */
+    uint32_t bins[MR_TEMPLATE_WAITING];     /* and where that belongs, if it is not 0 */
+};
+
+/* False when a trace has no bin, or is to be kept. */
+static bool weigh_group(struct mr_reduce *reduce, const struct mr_template *template,
+                        struct mr_shape *shape, struct group *group)
 {
-    const struct mr_template_call *root =
-        &reduce->templates.calls[template->first_call + template->calls - 1];
+    struct mr_ended ended = {.calls = template->calls};
 
-    for (uint32_t i = 0; i < count; i++) {
-        struct mr_shape *shape;
-
-        ended[i] =
-            (struct mr_ended){.calls = template->calls, .is_folded = template->is_folded};
-        set_time(reduce, &ended[i], (uint32_t)root->totals[i]);
-        shape = ready_shape(reduce, template->shape, &ended[i]);
-        if (!shape || mr_reduce_wants(reduce, shape, &ended[i], enter_ns[i]))
+    for (uint32_t i = 0; i < group->count; i++) {
+        ended.ns = group->totals[i];
+        group->bins[i] =
+            ended.ns ? mr_templates_bin(&reduce->templates, group->totals[i]) : 0;
+        if ((ended.ns && !mr_bins_has(&shape->bins, group->bins[i])) ||
+            mr_reduce_wants(reduce, shape, &ended, group->enter_ns[i]))
             return false;
     }
     return true;
 }
 
-/* Counts traces one after the other, at most MR_TEMPLATE_WAITING. False, with nothing changed: one by one. */
+/* As count_trace() of each; returns what they took. */
+static uint64_t count_group(struct mr_reduce *reduce, const struct mr_template *template,
+                            struct mr_entry *entry, struct mr_shape *shape,
+                            const struct group *group)
+{
+    const uint32_t last = group->count - 1;
+    enum mr_coverage coverage =
+        template->is_folded ? MR_COVERAGE_FOLDED : MR_COVERAGE_WHOLE;
+    struct mr_times times = {0, UINT64_MAX, 0};
+    uint32_t zeros = 0;
+
+    for (uint32_t i = 0; i < group->count; i++) {
+        uint64_t ns = group->totals[i];
+
+        times.sum += ns;
+        times.min = ns < times.min ? ns : times.min;
+        times.max = ns > times.max ? ns : times.max;
+        zeros += ns == 0;
+        if (ns)
+            reduce->bins
+                .counts[shape->bins.offset + group->bins[i] - shape->bins.first]++;
+    }
+    mr_reduce_add_shapes(reduce, shape, &times, group->enter_ns[0] + group->totals[0],
+                         group->enter_ns[last] + group->totals[last], group->count);
+    shape->zeros += zeros;
+    shape->calls += (uint64_t)group->count * template->calls;
+    shape->folded += template->is_folded ? group->count : 0;
+    entry->last_shape = template->shape;
+    entry->stats.traces[coverage] += group->count;
+    entry->stats.calls[coverage] += (uint64_t)group->count * template->calls;
+    entry->stats.time_ns[coverage] += times.sum;
+    return times.sum;
+}
+
+/* Whether traces from `times` on, at most MR_TEMPLATE_WAITING, can be counted as they are; nothing has changed then but what waits. */
+static bool make_group(struct mr_reduce *reduce, struct mr_template *template,
+                       struct mr_shape *shape, uint64_t base_ns, const uint32_t *times,
+                       struct group *group)
+{
+    const struct mr_template_call *calls = reduce->templates.calls + template->first_call;
+    const uint32_t size = 2 * template->calls;
+
+    if (!mr_reduce_in_window(reduce, base_ns + times[calls[0].exit]) ||
+        !mr_reduce_in_window(reduce, base_ns + times[group->count * size - 1]) ||
+        !mr_templates_fill(reduce, template, times, group->count))
+        return false;
+    group->totals = (const uint32_t *)calls[template->calls - 1].totals;
+    for (uint32_t i = 0; i < group->count; i++)
+        group->enter_ns[i] = base_ns + times[i * size];
+    return weigh_group(reduce, template, shape, group);
+}
+
+/* Counts `count` traces, at most MR_TEMPLATE_WAITING. False, with nothing changed: one by one. */
 static bool take_group(struct mr_reduce *reduce, struct mr_reduce_stream *stream,
                        struct mr_template *template, uint64_t base_ns,
                        const uint32_t *times, uint32_t count)
 {
-    const struct mr_template_call *calls = reduce->templates.calls + template->first_call;
-    struct mr_entry *entry = ready_entry(reduce, calls[template->calls - 1].path);
-    const uint32_t size = 2 * template->calls;
-    struct mr_ended ended[MR_TEMPLATE_WAITING];
-    uint64_t enter_ns[MR_TEMPLATE_WAITING], sum_ns = 0;
+    uint32_t root =
+        reduce->templates.calls[template->first_call + template->calls - 1].path;
+    struct mr_entry *entry = ready_entry(reduce, root);
+    struct mr_shape *shape =
+        template->shape ? &reduce->shapes[template->shape - 1] : NULL;
+    const uint64_t calls = (uint64_t)count * template->calls;
+    struct group group = {.count = count};
+    uint64_t ns;
 
-    for (uint32_t i = 0; i < count; i++)
-        enter_ns[i] = base_ns + times[i * size];
-    if (!entry || !mr_reduce_in_window(reduce, base_ns + times[calls[0].exit]) ||
-        !mr_reduce_in_window(reduce, base_ns + times[count * size - 1]) ||
-        !mr_templates_fill(reduce, template, times, count) ||
-        !end_traces(reduce, template, enter_ns, count, ended))
+    if (!entry || !shape || shape->window != reduce->window ||
+        !make_group(reduce, template, shape, base_ns, times, &group))
         return false;
     mr_templates_count(reduce, template, count);
-    for (uint32_t i = 0; i < count; i++) {
-        struct mr_event close = {.ns = enter_ns[i] + ended[i].ns, .flags = MR_EVENT_ROOT};
-
-        count_trace(reduce, entry, &reduce->shapes[template->shape - 1], &ended[i],
-                    &close);
-        sum_ns += ended[i].ns;
-    }
-    stream->closed += (uint64_t)count * template->calls;
-    stream->reduced += (uint64_t)count * size;
-    stream->last += (uint64_t)count * size;
+    ns = count_group(reduce, template, entry, shape, &group);
+    stream->closed += calls;
+    stream->reduced += 2 * calls;
+    stream->last += 2 * calls;
     if (stream->depth)
-        stream->frames[stream->depth - 1].child_ns += sum_ns;
-    reduce->taken += count * size;
-    mr_filter_count(reduce->filter, MR_REDUCE_SUM_REPEATS,
-                    (uint64_t)count * template->calls);
+        stream->frames[stream->depth - 1].child_ns += ns;
+    reduce->taken += (uint32_t)(2 * calls);
+    mr_filter_count(reduce->filter, MR_REDUCE_SUM_REPEATS, calls);
     return true;
 }
 

@@ -36,6 +36,17 @@ static uint32_t low_of(uint32_t bin)
     return (uint32_t)low + 1;
 }
 
+static void make_bins(struct mr_templates *templates)
+{
+    for (uint32_t i = 0; i <= MR_TEMPLATE_BINS + 1; i++)
+        templates->lows[i] = low_of(i);
+    for (uint32_t i = 0; i < MR_TEMPLATE_PARTS; i++) {
+        uint64_t low = (((uint64_t)64 + i % 64) << (i / 64)) + 63;
+
+        templates->bins[i] = (uint16_t)(mr_histogram_index5(low / 64) + 1);
+    }
+}
+
 enum mr_status mr_templates_init(struct mr_templates *templates, uint32_t path_limit)
 {
     *templates = (struct mr_templates){
@@ -53,8 +64,7 @@ enum mr_status mr_templates_init(struct mr_templates *templates, uint32_t path_l
     templates->count = 1; /* 0 is none */
     templates->epoch = 1;
     templates->generation = 1;
-    for (uint32_t i = 0; i <= MR_TEMPLATE_BINS; i++)
-        templates->lows[i] = low_of(i);
+    make_bins(templates);
     return MR_OK;
 }
 
@@ -181,7 +191,7 @@ static MR_ALWAYS_INLINE void find_bins(const struct mr_reduce *reduce,
     for (uint32_t i = 0; i < count; i++) {
         uint32_t total = (uint32_t)totals[i];
 
-        bins[i] = offset + mr_reduce_bin(reduce, total + (total == 0));
+        bins[i] = offset + mr_templates_bin(&reduce->templates, total + (total == 0));
     }
     for (uint32_t i = 0; zeros && i < count; i++)
         bins[i] = totals[i] ? bins[i] : i;

@@ -27,6 +27,7 @@
 
 #include <stdbool.h>
 #include <stdint.h>
+#include <string.h>
 
 #include "base/compiler.h"
 #include "base/status.h"
@@ -40,6 +41,8 @@
 #define MR_TEMPLATE_WAITING 8u /* totals of a call that are counted at once */
 /* Bins whose totals are below 2^28 ns: only such wait, so that all that wait of a call sum up to 32 bits. */
 #define MR_TEMPLATE_BINS 896u
+#define MR_TEMPLATE_PARTS                                                                \
+    (28 * 64u) /* of totals below 2^28: 64 of a power of two, narrower than a bin */
 
 struct mr_template_call {
     uint32_t path;
@@ -85,7 +88,8 @@ struct mr_templates {
     uint32_t path_limit;
     uint32_t epoch;
     uint32_t generation;                 /* another one whenever they are forgotten */
-    uint32_t lows[MR_TEMPLATE_BINS + 1]; /* the least total of each bin */
+    uint32_t lows[MR_TEMPLATE_BINS + 2]; /* the least total of each bin */
+    uint16_t bins[MR_TEMPLATE_PARTS];    /* of the least total of each part */
 };
 
 struct mr_reduce;
@@ -117,6 +121,19 @@ static MR_ALWAYS_INLINE uint32_t mr_templates_misses(const struct mr_templates *
                                                      uint32_t path)
 {
     return path < templates->path_limit ? templates->paths[path].misses : 0;
+}
+
+/* The bin of a total that may wait, but 0: what mr_bin_of() says, in half of the instructions. */
+static MR_ALWAYS_INLINE uint32_t mr_templates_bin(const struct mr_templates *templates,
+                                                  uint32_t total)
+{
+    double exact = (double)(int32_t)total;
+    uint64_t bits;
+    uint32_t bin;
+
+    memcpy(&bits, &exact, sizeof(bits)); /* IEEE 754: power + 1023, 52 bits of fraction */
+    bin = templates->bins[(uint32_t)(bits >> 46) - (1023 << 6)];
+    return bin + (total >= templates->lows[bin + 1]);
 }
 
 /* The template of `path` that `count` events from `events` on begin with; NULL. */
