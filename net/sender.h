@@ -109,6 +109,8 @@ struct mr_sender {
     uint64_t send_sequence;   /* of the frame that is being sent, or the next to be */
     uint64_t sent_sequence;   /* one more than any that was sent in this epoch */
     size_t head, tail, wrap;
+    /* Set by the owner, who will hardly hold more: past so many bytes the beginning is used again. 0: at the end. */
+    size_t window;
     size_t send_frame, send_at;
     size_t reserve_at, reserved; /* reserved: bytes with the header, 0: nothing is */
     bool is_wrapped;
@@ -154,6 +156,8 @@ void mr_sender_fini(struct mr_sender *sender);
 /* In a forked child: closes the copied descriptor without a word to the peer. Async-signal-safe. */
 void mr_sender_abandon(struct mr_sender *sender);
 
+/* Bytes of the outbox that frames take: those not acknowledged, and not sent yet. */
+size_t mr_sender_held(const struct mr_sender *sender);
 /* Room for a payload of up to `size` bytes, contiguous, at any alignment; NULL when the outbox is full or size is above
  * max_frame. Reserving again replaces it. Polling between reserve and commit is allowed. */
 uint8_t *mr_sender_reserve(struct mr_sender *sender, size_t size);

@@ -9,8 +9,11 @@
  *     ==== sent, not acknowledged     ---- committed, not sent     .... free
  *
  * head, tail, send_frame lie at the start of a frame (or at tail, when there is none); send_frame <= send_at. When wrapped,
- * tail < head; no offset of a frame is ever `wrap`, it is 0 then.
+ * tail < head; no offset of a frame is ever `wrap`, it is 0 then. With a window (net/sender.h) it starts over sooner, so that a
+ * receiver that keeps up is served out of near caches.
  */
+#include <string.h>
+
 #include "base/assert.h"
 #include "net/bytes.h"
 #include "net/sender_private.h"
@@ -58,10 +61,36 @@ size_t mr_sender_room(const struct mr_sender *s)
     return room < s->config.max_frame ? room : s->config.max_frame;
 }
 
+size_t mr_sender_held(const struct mr_sender *s)
+{
+    return s->is_wrapped ? s->wrap - s->head + s->tail : s->tail - s->head;
+}
+
 static void start_over(struct mr_sender *s)
 {
     s->head = s->tail = s->send_frame = s->send_at = 0;
     s->is_wrapped = false;
+}
+
+/*
+ * What lies at the beginning moves behind the rest: after a window, for which it started over before the end, all the room is
+ * there again.
+ */
+static void unwrap(struct mr_sender *s)
+{
+    memmove(s->config.outbox + s->wrap, s->config.outbox, s->tail);
+    if (s->send_frame < s->head) {
+        s->send_frame += s->wrap;
+        s->send_at += s->wrap;
+    }
+    s->tail += s->wrap;
+    s->is_wrapped = false;
+}
+
+/* With a window: memory that was just read is in near caches. */
+static bool is_worn(const struct mr_sender *s)
+{
+    return s->window > 0 && s->tail >= s->window;
 }
 
 uint8_t *mr_sender_reserve(struct mr_sender *s, size_t size)
@@ -73,7 +102,12 @@ uint8_t *mr_sender_reserve(struct mr_sender *s, size_t size)
         return NULL;
     if (is_empty(s))
         start_over(s);
-    if (whole <= free_at_tail(s))
+    if (s->window == 0 && s->is_wrapped && whole > free_at_tail(s) &&
+        s->wrap + s->tail + whole <= s->config.outbox_size)
+        unwrap(s);
+    if (is_worn(s) && whole <= free_at_zero(s))
+        s->reserve_at = 0;
+    else if (whole <= free_at_tail(s))
         s->reserve_at = s->tail;
     else if (whole <= free_at_zero(s))
         s->reserve_at = 0;

@@ -57,6 +57,17 @@
 /* While recording is off; heartbeats are due each second. */
 #define IDLE_OFF_NS (100 * MR_MILLISECOND_NS)
 
+/*
+ * A receiver on this host that has not caught up for so long is slower than the program. What then stands in the outbox helps
+ * nobody, and takes their near caches from all who pass it on: so rings wait while so much is not acknowledged
+ * (docs/why/2026-11-24-standing-queue.md). Where threads wait for their rings, it comes to that sooner.
+ */
+#define WINDOW_BYTES (256u << 10)
+#define STANDING_NS (100 * MR_MILLISECOND_NS)
+#define STANDING_BLOCK_NS (25 * MR_MILLISECOND_NS)
+/* As long as that was not the case, it has caught up. */
+#define RELIEF_NS (20 * MR_MILLISECOND_NS)
+
 static bool is_drainable(const struct mr_ring *ring)
 {
     uint32_t state = mr_load_acquire(&ring->state);
@@ -116,6 +127,37 @@ static enum mr_round commit_frame(struct mr_writer *writer)
     return MR_ROUND_MOVED;
 }
 
+/* Whether the outbox has held the window's bytes, or more, all the time for long enough. */
+static bool is_standing(const struct mr_writer *writer, uint64_t now_ns)
+{
+    uint64_t limit_ns =
+        writer->probe->config.policy == MR_POLICY_BLOCK ? STANDING_BLOCK_NS : STANDING_NS;
+
+    return now_ns - writer->behind_since_ns >= limit_ns;
+}
+
+/* Whether rings wait, although there is room. */
+static bool holds_back(struct mr_writer *writer, uint64_t now_ns)
+{
+    struct mr_sender *sender = &writer->sender;
+
+    if (!writer->has_sender || !writer->is_near || sender->state != MR_SENDER_OPEN) {
+        sender->window = 0;
+        writer->behind_since_ns = 0;
+    } else if (mr_sender_held(sender) >= WINDOW_BYTES) {
+        if (writer->behind_since_ns == 0)
+            writer->behind_since_ns = now_ns;
+        writer->behind_ns = now_ns;
+        if (is_standing(writer, now_ns))
+            sender->window = WINDOW_BYTES;
+        return sender->window > 0;
+    } else if (sender->window == 0 || now_ns - writer->behind_ns >= RELIEF_NS) {
+        sender->window = 0;
+        writer->behind_since_ns = 0;
+    }
+    return false;
+}
+
 /* One frame. */
 static enum mr_round round_once(struct mr_writer *writer, uint64_t now_ns)
 {
@@ -151,6 +193,8 @@ static enum mr_round rounds(struct mr_writer *writer, uint64_t now_ns)
     for (int i = 0; i < ROUNDS_PER_IO && round == MR_ROUND_MOVED; i++) {
         uint64_t before = writer->moved_bytes;
 
+        if (holds_back(writer, now_ns))
+            return MR_ROUND_HELD;
         round = round_once(writer, now_ns);
         mr_store_relaxed(&writer->probe->is_full, round == MR_ROUND_FULL); /* a hint */
         if (writer->flush_rounds_left > 0 && round == MR_ROUND_MOVED)
@@ -257,7 +301,8 @@ static void nap(struct mr_writer *writer)
 /*
  * Clock hybrid: waits awake and ticks, where the ticker does not, having no processor but
  * ours; to change with it for each nap would cost a tenth of the time in ticks. Whoever
- * else wants the processor gets it: then this is left off for a while. False: not waited.
+ * else wants the processor gets it: then this is left off for a while, and all the time
+ * while a receiver on this host is behind. False: not waited.
  */
 static bool wait_ticking(struct mr_writer *writer)
 {
@@ -265,7 +310,7 @@ static bool wait_ticking(struct mr_writer *writer)
     uint64_t start = mr_clock_ticks(), now = start, last;
 
     if (!mr_writer_is_hybrid(writer) || writer->nap_ns >= NAP_WAKEABLE_NS ||
-        period == 0 || start < writer->yield_until ||
+        period == 0 || start < writer->yield_until || writer->sender.window > 0 ||
         mr_tick_has_ticked(&writer->probe->ticker, TICKER_BESIDE))
         return false;
     do {
@@ -331,7 +376,8 @@ static void run_once(struct mr_writer *writer)
         }
         if (!is_flush_young(writer))
             pace(writer);
-    } else if (round == MR_ROUND_FULL && writer->is_calibrated) {
+    } else if (round == MR_ROUND_HELD ||
+               (round == MR_ROUND_FULL && writer->is_calibrated)) {
         (void)mr_writer_io(writer, now_ns, IDLE_MIN_NS); /* events cannot help */
     } else if (!has_moved && writer->epochs.is_held) {
         mr_writer_rest(writer);

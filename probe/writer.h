@@ -38,7 +38,8 @@
 #define MR_WRITER_GONE_MAX 64
 #define MR_WRITER_ENDED_MAX 4096
 
-enum mr_round { MR_ROUND_EMPTY, MR_ROUND_MOVED, MR_ROUND_FULL };
+/* HELD: the rings wait for the receiver, see writer.c. */
+enum mr_round { MR_ROUND_EMPTY, MR_ROUND_MOVED, MR_ROUND_FULL, MR_ROUND_HELD };
 
 struct mr_gone_module {
     struct mr_module module;
@@ -111,6 +112,9 @@ struct mr_writer {
     uint64_t moved_at_ns, moved_bytes; /* by the last pass */
     bool has_more;                     /* in the rings, to go by the last frame */
     bool can_flush;                    /* mr_arch_can_flush() */
+    bool is_near;                      /* the receiver is on this host */
+    uint64_t behind_since_ns,
+        behind_ns;        /* it is behind: since (0: it is not), and at last */
     uint64_t yield_until; /* clock hybrid, ticks: others want our processor */
     uint64_t idle_ns, nap_ns;
     struct mr_place place;
@@ -167,7 +171,10 @@ static inline bool mr_writer_is_hybrid(const struct mr_writer *writer)
 /* Words of rings go into frames of at most so many bytes. */
 static inline uint32_t mr_writer_frame_bytes(const struct mr_writer *writer)
 {
-    return mr_writer_is_hybrid(writer) ? MR_WRITER_FRAME_HYBRID : MR_WRITER_FRAME;
+    /* A receiver that is behind gains more by large ones than ticks, beside it, are worth. */
+    return mr_writer_is_hybrid(writer) && writer->sender.window == 0
+               ? MR_WRITER_FRAME_HYBRID
+               : MR_WRITER_FRAME;
 }
 
 /* Before the writer waits, or makes a system call that may take long: nobody ticks by it. */

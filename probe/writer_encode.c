@@ -87,6 +87,7 @@ void mr_writer_choose_for_connection(struct mr_writer *writer)
     bool is_near = mr_sender_is_same_host(&writer->sender);
     enum mr_encoding base = is_near ? MR_ENCODING_WORDS : MR_ENCODING_COMPACT;
 
+    writer->is_near = is_near;
     writer->is_link_told = false;
     if (!writer->probe->config.is_encoding_auto)
         return;

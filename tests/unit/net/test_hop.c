@@ -85,12 +85,15 @@ static void *receive_all(void *context)
     return NULL;
 }
 
-static void send_all(struct mr_test_hop *hop)
+/* `windows`: or NULL. */
+static void send_all(struct mr_test_hop *hop, struct mr_test_random *windows)
 {
     for (uint64_t sequence = 1; sequence <= FRAMES; sequence++) {
         size_t size = size_of(sequence);
         uint8_t *payload;
 
+        if (windows && mr_test_random_below(windows, 20) == 0)
+            hop->sender.window = mr_test_random_below(windows, 3) * 20000;
         while (!(payload = mr_sender_reserve(&hop->sender, size)))
             (void)mr_sender_poll(&hop->sender, 10 * MR_MILLISECOND_NS);
         fill(sequence, payload, size);
@@ -101,16 +104,15 @@ static void send_all(struct mr_test_hop *hop)
     }
 }
 
-static void every_frame_arrives_once_and_in_order_whatever_breaks(void **state)
+static void check(struct mr_test_random *windows)
 {
     struct mr_test_hop *hop = mr_test_hop_new();
     struct receiver receiver = {.hop = hop, .random = mr_test_random_new()};
     pthread_t thread;
 
-    (void)state;
     mr_test_hop_start(hop);
     assert_int_equal(pthread_create(&thread, NULL, receive_all, &receiver), 0);
-    send_all(hop);
+    send_all(hop, windows);
     assert_int_equal(mr_sender_finish(&hop->sender, MR_BYE_FINISHED,
                                       mr_clock_monotonic_ns() + 60 * MR_SECOND_NS),
                      MR_OK);
@@ -127,10 +129,25 @@ static void every_frame_arrives_once_and_in_order_whatever_breaks(void **state)
     mr_test_hop_free(hop);
 }
 
+static void every_frame_arrives_once_and_in_order_whatever_breaks(void **state)
+{
+    (void)state;
+    check(NULL);
+}
+
+static void so_it_does_with_windows_that_come_and_go(void **state)
+{
+    struct mr_test_random windows = mr_test_random_new();
+
+    (void)state;
+    check(&windows);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_frame_arrives_once_and_in_order_whatever_breaks),
+        cmocka_unit_test(so_it_does_with_windows_that_come_and_go),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

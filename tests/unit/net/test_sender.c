@@ -73,6 +73,47 @@ static void a_full_outbox_says_no_until_something_is_acknowledged(void **state)
     mr_test_hop_free(hop);
 }
 
+static void take_and_ack(struct mr_test_hop *hop, uint64_t sequence)
+{
+    struct mr_frame frame = mr_test_hop_take(hop);
+
+    assert_int_equal(frame.sequence, sequence);
+    assert_int_equal(frame.payload.data[0], (uint8_t)sequence);
+    assert_int_equal(frame.payload.data[9999], (uint8_t)sequence);
+    assert_int_equal(mr_conn_ack(&hop->conn, sequence, 0), MR_OK);
+    assert_int_equal(mr_sender_poll(&hop->sender, MR_SECOND_NS), MR_OK);
+}
+
+static void with_a_window_the_beginning_is_used_again_and_without_it_all_the_room(
+    void **state)
+{
+    struct mr_test_hop *hop = mr_test_hop_new();
+    uint64_t sent, acked = 0;
+
+    (void)state;
+    mr_test_hop_start(hop);
+    mr_test_hop_open(hop);
+    hop->sender.window = 40000;
+    for (sent = 1; sent <= 50; sent++) { /* three are held all the time */
+        assert_int_equal(mr_test_hop_send(hop, 10000, (uint8_t)sent), sent);
+        if (sent > 3)
+            take_and_ack(hop, ++acked);
+        assert_true(hop->sender.tail <= 60000);
+        assert_true(mr_sender_held(&hop->sender) <= 50000);
+    }
+    sent--;
+    hop->sender.window = 0;
+    while (mr_sender_reserve(&hop->sender, 10000)) {
+        sent++;
+        assert_int_equal(mr_test_hop_send(hop, 10000, (uint8_t)sent), sent);
+    }
+    assert_true(mr_sender_held(&hop->sender) + 60000 > MR_TEST_OUTBOX_SIZE);
+    while (acked < sent)
+        take_and_ack(hop, ++acked);
+    assert_int_equal(mr_sender_held(&hop->sender), 0);
+    mr_test_hop_free(hop);
+}
+
 static void a_frame_above_max_frame_has_no_room(void **state)
 {
     struct mr_test_hop *hop = mr_test_hop_new();
@@ -555,6 +596,8 @@ int main(void)
         cmocka_unit_test(a_configuration_that_cannot_work_is_refused),
         cmocka_unit_test(frames_committed_before_the_connection_are_sent),
         cmocka_unit_test(a_full_outbox_says_no_until_something_is_acknowledged),
+        cmocka_unit_test(
+            with_a_window_the_beginning_is_used_again_and_without_it_all_the_room),
         cmocka_unit_test(a_frame_above_max_frame_has_no_room),
         cmocka_unit_test(polling_between_reserve_and_commit_is_allowed),
         cmocka_unit_test(other_addresses_begin_behind_the_one_tried_last),
