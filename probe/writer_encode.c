@@ -112,6 +112,13 @@ static uint64_t lost_for_room(const struct mr_writer *writer)
            mr_load_relaxed(&writer->probe->lost[MR_LOSS_BLOCK_TIMEOUT]);
 }
 
+/* Frames wait for the socket; or all were sent, and rings wait instead, see holds_back() in writer.c. */
+static bool is_link_full(const struct mr_sender *sender)
+{
+    return mr_sender_is_stalled(sender) ||
+           (sender->window > 0 && sender->send_sequence == sender->next_sequence);
+}
+
 void mr_writer_watch_link(struct mr_writer *writer, uint64_t now_ns)
 {
     const struct mr_sender *sender = &writer->sender;
@@ -119,7 +126,7 @@ void mr_writer_watch_link(struct mr_writer *writer, uint64_t now_ns)
 
     if (writer->was_stalled && now_ns > writer->watched_ns)
         writer->stalled_ns += now_ns - writer->watched_ns;
-    writer->was_stalled = mr_sender_is_stalled(sender);
+    writer->was_stalled = is_link_full(sender);
     writer->watched_ns = now_ns;
     if (now_ns < writer->choose_at_ns || sender->state != MR_SENDER_OPEN)
         return;
