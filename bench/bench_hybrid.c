@@ -166,9 +166,9 @@ int main(int argc, char **argv)
     tell_errors("sparse", 30, ns_per_tick);
     printf("ticks: %llu, of the time 99 %% in gaps up to %.0f ns, longest %.0f ns, "
            "processor time %.3f s\n",
-           (unsigned long long)mr_load_relaxed(&probe.ticker.ticks),
+           (unsigned long long)mr_tick_count(&probe.ticker),
            (double)mr_tick_gap(&probe.ticker, 990000) * ns_per_tick,
-           (double)mr_load_relaxed(&probe.ticker.gap_ticks_max) * ns_per_tick,
+           (double)mr_tick_gap_max(&probe.ticker) * ns_per_tick,
            (double)mr_load_relaxed(&probe.ticker.cpu_ns) / 1e9);
     mr_store_release(&probe.stop_wanted, 1);
     return 0;

@@ -210,12 +210,11 @@ void mr_announce_sync_item(const struct mr_writer *writer, struct mr_dict_item *
 static bool put_ticker(struct mr_writer *writer)
 {
     const struct mr_ticker *ticker = &writer->probe->ticker;
-    struct mr_dict_item item = {
-        .kind = MR_DICT_TICKER,
-        .ticker = {.ticks = mr_load_relaxed(&ticker->ticks),
-                   .gap_p99_ticks = mr_tick_gap(ticker, 990000),
-                   .gap_max_ticks = mr_load_relaxed(&ticker->gap_ticks_max),
-                   .cpu_ns = mr_load_relaxed(&ticker->cpu_ns)}};
+    struct mr_dict_item item = {.kind = MR_DICT_TICKER,
+                                .ticker = {.ticks = mr_tick_count(ticker),
+                                           .gap_p99_ticks = mr_tick_gap(ticker, 990000),
+                                           .gap_max_ticks = mr_tick_gap_max(ticker),
+                                           .cpu_ns = mr_load_relaxed(&ticker->cpu_ns)}};
 
     return item.ticker.ticks == 0 || put(writer, &item);
 }

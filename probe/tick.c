@@ -20,24 +20,27 @@ static uint64_t bucket_end(uint32_t bucket)
     return (4 + bucket % 4 + 1) * quarter - 1;
 }
 
-void mr_tick_note(struct mr_ticker *ticker, uint64_t gap_ticks)
+/* One thread adds, so that no addition has to be locked, which would be a third of a beat. */
+static void add(_Atomic uint64_t *sum, uint64_t value)
 {
-    uint64_t max = mr_load_relaxed(&ticker->gap_ticks_max);
-
-    (void)mr_add_relaxed(&ticker->ticks, 1);
-    (void)mr_add_relaxed(&ticker->spent_ticks[bucket_of(gap_ticks)], gap_ticks);
-    while (gap_ticks > max &&
-           !mr_compare_exchange_relaxed(&ticker->gap_ticks_max, &max, gap_ticks))
-        ;
+    mr_store_relaxed(sum, mr_load_relaxed(sum) + value);
 }
 
-void mr_tick_publish(struct mr_ticker *ticker, uint64_t now)
+void mr_tick_note(struct mr_tick_gaps *gaps, uint64_t gap_ticks)
+{
+    add(&gaps->count, 1);
+    add(&gaps->spent[bucket_of(gap_ticks)], gap_ticks);
+    if (gap_ticks > mr_load_relaxed(&gaps->max))
+        mr_store_relaxed(&gaps->max, gap_ticks);
+}
+
+void mr_tick_publish(struct mr_tick_gaps *gaps, uint64_t now)
 {
     uint64_t last = mr_load_relaxed(&mr_tick.number);
 
     mr_store_relaxed(&mr_tick.number, now);
     if (last != MR_TICK_NONE && now > last)
-        mr_tick_note(ticker, now - last);
+        mr_tick_note(gaps, now - last);
 }
 
 uint64_t mr_tick_beat(struct mr_ticker *ticker)
@@ -50,7 +53,7 @@ uint64_t mr_tick_beat(struct mr_ticker *ticker)
     /* A time that is not of the past: somebody else was faster. */
     if ((int64_t)(now - mr_load_relaxed(&mr_tick.number)) < (int64_t)period)
         return 0;
-    mr_tick_publish(ticker, now);
+    mr_tick_publish(&ticker->beats, now);
     return now;
 }
 
@@ -69,13 +72,27 @@ void mr_tick_rest(const struct mr_ticker *ticker, uint64_t number)
         (void)mr_compare_exchange_relaxed(&mr_tick.number, &number, MR_TICK_NONE);
 }
 
+uint64_t mr_tick_count(const struct mr_ticker *ticker)
+{
+    return mr_load_relaxed(&ticker->own.count) + mr_load_relaxed(&ticker->beats.count);
+}
+
+uint64_t mr_tick_gap_max(const struct mr_ticker *ticker)
+{
+    uint64_t own = mr_load_relaxed(&ticker->own.max);
+    uint64_t beats = mr_load_relaxed(&ticker->beats.max);
+
+    return own > beats ? own : beats;
+}
+
 uint64_t mr_tick_gap(const struct mr_ticker *ticker, uint32_t share)
 {
-    uint64_t spent[MR_TICK_BUCKETS], max = mr_load_relaxed(&ticker->gap_ticks_max);
+    uint64_t spent[MR_TICK_BUCKETS], max = mr_tick_gap_max(ticker);
     mr_u128 sum = 0, seen = 0;
 
     for (uint32_t i = 0; i < MR_TICK_BUCKETS; i++)
-        sum += spent[i] = mr_load_relaxed(&ticker->spent_ticks[i]);
+        sum += spent[i] = mr_load_relaxed(&ticker->own.spent[i]) +
+                          mr_load_relaxed(&ticker->beats.spent[i]);
     for (uint32_t i = 0; i < MR_TICK_BUCKETS && sum > 0; i++) {
         seen += spent[i];
         if (seen * SHARE_ALL >= sum * share && spent[i] > 0)

@@ -115,19 +115,24 @@ static MR_ALWAYS_INLINE MR_NO_INSTRUMENT uint64_t mr_tick_read(struct mr_tick_vi
 /* Who ticked within so many ticks runs, or will in a moment. */
 #define MR_TICK_ALIVE 200
 
+/* The numbers that one thread has published, in ticks of the clock. */
+struct mr_tick_gaps {
+    MR_ALIGNED(MR_CACHE_LINE) _Atomic uint64_t count; /* numbers that followed another */
+    _Atomic uint64_t max;
+    /* Time spent between two numbers, by the length of that gap: 4 per octave. */
+    _Atomic uint64_t spent[MR_TICK_BUCKETS];
+};
+
 /* What ticker and writer tell of their numbers. */
 struct mr_ticker {
     _Atomic uint32_t wanted;   /* futex: events came since it was last looked at */
     _Atomic uint32_t sleeping; /* the ticker waits for `wanted` */
     _Atomic uint64_t cpu_ns;   /* of the thread, so far */
     _Atomic uint64_t given;    /* the ticker's own last number */
-    /* By whoever publishes. */
-    _Atomic uint64_t gap_ticks_max;
-    _Atomic uint64_t ticks; /* numbers published */
-    _Atomic int32_t tid;    /* of the ticker; 0: none runs */
-    struct mr_place place;  /* of the ticker; the writer's */
-    /* Time (ticks) spent between two numbers, by the length of that gap: 4 per octave. */
-    _Atomic uint64_t spent_ticks[MR_TICK_BUCKETS];
+    _Atomic int32_t tid;       /* of the ticker; 0: none runs */
+    struct mr_place place;     /* of the ticker; the writer's */
+    struct mr_tick_gaps own;   /* numbers of the ticker, */
+    struct mr_tick_gaps beats; /* and of the writer */
 };
 
 struct mr_probe;
@@ -146,9 +151,9 @@ MR_HIDDEN void mr_tick_keep_off(struct mr_ticker *ticker, const struct mr_cpu_ma
                                 uint64_t now_ns);
 
 /*
- * Publishes `now`. Between two numbers lies a gap that is noted, unless nobody ticked before.
+ * Publishes `now`. Between two numbers lies a gap, which is noted in `gaps`, the caller's own, unless nobody ticked before.
  */
-MR_HIDDEN void mr_tick_publish(struct mr_ticker *ticker, uint64_t now);
+MR_HIDDEN void mr_tick_publish(struct mr_tick_gaps *gaps, uint64_t now);
 /*
  * The writer, often while it takes words: publishes where nobody else did for a tick. What
  * it published, or 0.
@@ -163,7 +168,10 @@ MR_HIDDEN bool mr_tick_has_ticked(const struct mr_ticker *ticker, uint64_t perio
 MR_HIDDEN void mr_tick_rest(const struct mr_ticker *ticker, uint64_t number);
 
 /* One published number and the one before lie `gap_ticks` apart. For tests. */
-MR_HIDDEN void mr_tick_note(struct mr_ticker *ticker, uint64_t gap_ticks);
+MR_HIDDEN void mr_tick_note(struct mr_tick_gaps *gaps, uint64_t gap_ticks);
+/* Numbers published, and the longest gap; of both. */
+MR_HIDDEN uint64_t mr_tick_count(const struct mr_ticker *ticker);
+MR_HIDDEN uint64_t mr_tick_gap_max(const struct mr_ticker *ticker);
 /*
  * The gap that `share` (0 to 1,000,000 parts) of the time so far lay in, or in shorter
  * ones: the bound of the bucket, at most a quarter too long. 0: nothing published yet.

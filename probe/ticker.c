@@ -9,7 +9,8 @@
  *  sleeping                                 (Dekker); a wake-up that is missed costs
  *                                           SLEEP_NS of precise times
  * cpu_ns, given ticker          writer      relaxed: a sum; a hint
- * gaps          ticker, writer  writer      relaxed additions: sums
+ * own           ticker          writer      relaxed: sums, each for itself
+ * beats         writer          writer
  * tid           ticker          writer      relaxed: 0 before its thread ends
  * place         writer          writer
  * Progress: nobody waits for the ticker. Checked by: tests/race/test_tick.c
@@ -40,7 +41,7 @@ static uint64_t burst(struct mr_ticker *ticker, uint64_t period, uint64_t last)
             mr_cpu_relax();
             now = mr_clock_ticks();
         }
-        mr_tick_publish(ticker, now);
+        mr_tick_publish(&ticker->own, now);
         mr_store_relaxed(&ticker->given, now);
         last = now;
     }
@@ -150,6 +151,14 @@ enum mr_status mr_tick_start(struct mr_probe *probe)
     return mr_own_thread(probe, ticker_main);
 }
 
+static void forget(struct mr_tick_gaps *gaps)
+{
+    mr_store_relaxed(&gaps->count, 0);
+    mr_store_relaxed(&gaps->max, 0);
+    for (uint32_t i = 0; i < MR_TICK_BUCKETS; i++)
+        mr_store_relaxed(&gaps->spent[i], 0);
+}
+
 void mr_tick_after_fork(struct mr_probe *probe)
 {
     mr_store_relaxed(&mr_tick.number, MR_TICK_NONE);
@@ -158,8 +167,6 @@ void mr_tick_after_fork(struct mr_probe *probe)
     mr_store_relaxed(&probe->ticker.tid, 0);
     mr_store_relaxed(&probe->ticker.cpu_ns, 0);
     mr_store_relaxed(&probe->ticker.given, 0);
-    mr_store_relaxed(&probe->ticker.gap_ticks_max, 0);
-    mr_store_relaxed(&probe->ticker.ticks, 0);
-    for (uint32_t i = 0; i < MR_TICK_BUCKETS; i++)
-        mr_store_relaxed(&probe->ticker.spent_ticks[i], 0);
+    forget(&probe->ticker.own);
+    forget(&probe->ticker.beats);
 }
