@@ -58,15 +58,12 @@
 #define IDLE_OFF_NS (100 * MR_MILLISECOND_NS)
 
 /*
- * A receiver on this host that has not caught up for so long is slower than the program. What then stands in the outbox helps
- * nobody, and takes their near caches from all who pass it on: so rings wait while so much is not acknowledged
- * (docs/why/2026-11-24-standing-queue.md). Where threads wait for their rings, it comes to that sooner.
+ * When rings wait for a receiver on this host that is fast (probe/standing.h): for so long the outbox has had no room; or, where
+ * threads then wait and nothing is lost, a quarter of it was taken.
  */
-#define WINDOW_BYTES (256u << 10)
 #define STANDING_NS (100 * MR_MILLISECOND_NS)
-#define STANDING_BLOCK_NS (25 * MR_MILLISECOND_NS)
-/* As long as that was not the case, it has caught up. */
-#define RELIEF_NS (20 * MR_MILLISECOND_NS)
+#define STANDING_BLOCK_NS MR_STANDING_PERIOD_NS
+#define STANDING_BLOCK_BYTES (MR_WRITER_OUTBOX / 4)
 
 static bool is_drainable(const struct mr_ring *ring)
 {
@@ -127,35 +124,27 @@ static enum mr_round commit_frame(struct mr_writer *writer)
     return MR_ROUND_MOVED;
 }
 
-/* Whether the outbox has held the window's bytes, or more, all the time for long enough. */
-static bool is_standing(const struct mr_writer *writer, uint64_t now_ns)
-{
-    uint64_t limit_ns =
-        writer->probe->config.policy == MR_POLICY_BLOCK ? STANDING_BLOCK_NS : STANDING_NS;
-
-    return now_ns - writer->behind_since_ns >= limit_ns;
-}
-
 /* Whether rings wait, although there is room. */
 static bool holds_back(struct mr_writer *writer, uint64_t now_ns)
 {
     struct mr_sender *sender = &writer->sender;
+    bool is_blocking = writer->probe->config.policy == MR_POLICY_BLOCK, holds = false;
+    struct mr_standing_look look = {.now_ns = now_ns,
+                                    .is_long = writer->is_out_of_room,
+                                    .patience_ns =
+                                        is_blocking ? STANDING_BLOCK_NS : STANDING_NS};
 
-    if (!writer->has_sender || !writer->is_near || sender->state != MR_SENDER_OPEN) {
-        sender->window = 0;
-        writer->behind_since_ns = 0;
-    } else if (mr_sender_held(sender) >= WINDOW_BYTES) {
-        if (writer->behind_since_ns == 0)
-            writer->behind_since_ns = now_ns;
-        writer->behind_ns = now_ns;
-        if (is_standing(writer, now_ns))
-            sender->window = WINDOW_BYTES;
-        return sender->window > 0;
-    } else if (sender->window == 0 || now_ns - writer->behind_ns >= RELIEF_NS) {
-        sender->window = 0;
-        writer->behind_since_ns = 0;
+    writer->is_out_of_room = false;
+    if (writer->has_sender && writer->is_near && sender->state == MR_SENDER_OPEN) {
+        look.held = mr_sender_held(sender);
+        look.is_long |= is_blocking && look.held >= STANDING_BLOCK_BYTES;
+        look.acked = sender->stats.bytes_sent - sender->unacked_bytes;
+        holds = mr_standing_step(&writer->standing, &look);
+    } else {
+        mr_standing_reset(&writer->standing);
     }
-    return false;
+    sender->window = writer->standing.stands ? MR_STANDING_WINDOW : 0;
+    return holds;
 }
 
 /* One frame. */
@@ -196,6 +185,7 @@ static enum mr_round rounds(struct mr_writer *writer, uint64_t now_ns)
         if (holds_back(writer, now_ns))
             return MR_ROUND_HELD;
         round = round_once(writer, now_ns);
+        writer->is_out_of_room |= round == MR_ROUND_FULL;
         mr_store_relaxed(&writer->probe->is_full, round == MR_ROUND_FULL); /* a hint */
         if (writer->flush_rounds_left > 0 && round == MR_ROUND_MOVED)
             writer->flush_rounds_left--;

@@ -18,6 +18,7 @@
 #include "probe/own_fd.h"
 #include "probe/place.h"
 #include "probe/registry.h"
+#include "probe/standing.h"
 
 /* Payload of our frames: what every receiver takes, so no hello has to come first. */
 #define MR_WRITER_FRAME MR_WIRE_MAX_FRAME_MIN
@@ -113,8 +114,8 @@ struct mr_writer {
     bool has_more;                     /* in the rings, to go by the last frame */
     bool can_flush;                    /* mr_arch_can_flush() */
     bool is_near;                      /* the receiver is on this host */
-    uint64_t behind_since_ns,
-        behind_ns;        /* it is behind: since (0: it is not), and at last */
+    bool is_out_of_room;               /* since the last look of `standing` */
+    struct mr_standing standing;
     uint64_t yield_until; /* clock hybrid, ticks: others want our processor */
     uint64_t idle_ns, nap_ns;
     struct mr_place place;

@@ -2,6 +2,7 @@
 /*
  * calls count N             three threads make the same calls, N rounds each
  * calls until ENCODING...   calls until the probe writes its events so, for two minutes at most
+ * calls pace N MS           one thread makes N calls a millisecond
  *
  * Both print at their end how events were sent: link encoding=... reason=... changes=... events=... bytes=...
  */
@@ -96,6 +97,21 @@ __attribute__((no_instrument_function)) static void until(char **wanted)
         (void)work(NULL);
 }
 
+__attribute__((no_instrument_function)) static void pace(unsigned calls, long ms)
+{
+    struct timespec next;
+
+    clock_gettime(CLOCK_MONOTONIC, &next);
+    for (long i = 0; i < ms; i++) {
+        for (unsigned call = 0; call < calls; call++)
+            leaf(call);
+        next.tv_nsec += 1000000;
+        next.tv_sec += next.tv_nsec / 1000000000;
+        next.tv_nsec %= 1000000000;
+        (void)clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &next, NULL);
+    }
+}
+
 __attribute__((no_instrument_function)) int main(int argc, char **argv)
 {
     struct mr_probe_link_info link;
@@ -104,9 +120,11 @@ __attribute__((no_instrument_function)) int main(int argc, char **argv)
         return 2;
     if (strcmp(argv[1], "count") == 0)
         count(argv[2]);
+    else if (strcmp(argv[1], "pace") == 0 && argc == 4)
+        pace((unsigned)atol(argv[2]), atol(argv[3]));
     else
         until(argv + 2);
-    if (strcmp(argv[1], "count") == 0)
+    if (strcmp(argv[1], "until") != 0)
         (void)mr_probe_flush(60000);
     if (mr_probe_link(&link) != 0)
         return 0;
