@@ -168,6 +168,13 @@ static MR_ALWAYS_INLINE bool count_child(const struct mr_reconstruct *rebuild,
     return true;
 }
 
+/* The call that `event` enters calls nothing, and no candidate ends with it: it needs no place on the stack. */
+static MR_ALWAYS_INLINE bool is_leaf(const struct hot *hot, const struct mr_event *event)
+{
+    return event + 1 != hot->end && event[1].kind == MR_EVENT_EXIT &&
+           event[1].site == event->site && hot->depth > hot->low;
+}
+
 /* Takes events until one is not an enter or exit in order. True when mr_reconstruct_child_ended() has to look at the last one. */
 static MR_ALWAYS_INLINE bool run_hot(struct mr_reconstruct *rebuild,
                                      struct mr_reconstruct_stream *stream,
@@ -183,6 +190,11 @@ static MR_ALWAYS_INLINE bool run_hot(struct mr_reconstruct *rebuild,
             if (MR_UNLIKELY(hot->depth >= hot->limit))
                 return false;
             if (hot->depth >= hot->inner) {
+                if (is_leaf(hot, event)) {
+                    put_hot(hot, event, 0, is_in_place);
+                    put_hot(hot, ++hot->in, 0, is_in_place);
+                    continue;
+                }
                 hot->calls[hot->depth] = event->site;
             } else {
                 if (!has_roots || !open_root(rebuild, stream, event->site, ns))
