@@ -96,6 +96,7 @@ static bool is_worn(const struct mr_sender *s)
 uint8_t *mr_sender_reserve(struct mr_sender *s, size_t size)
 {
     size_t whole = MR_WIRE_HEADER_SIZE + size;
+    bool fits_at_tail;
 
     s->reserved = 0;
     if (size > s->config.max_frame)
@@ -105,12 +106,11 @@ uint8_t *mr_sender_reserve(struct mr_sender *s, size_t size)
     if (s->window == 0 && s->is_wrapped && whole > free_at_tail(s) &&
         s->wrap + s->tail + whole <= s->config.outbox_size)
         unwrap(s);
-    if (is_worn(s) && whole <= free_at_zero(s))
+    fits_at_tail = whole <= free_at_tail(s);
+    if (whole <= free_at_zero(s) && (is_worn(s) || !fits_at_tail))
         s->reserve_at = 0;
-    else if (whole <= free_at_tail(s))
+    else if (fits_at_tail)
         s->reserve_at = s->tail;
-    else if (whole <= free_at_zero(s))
-        s->reserve_at = 0;
     else
         return NULL;
     s->reserved = whole;

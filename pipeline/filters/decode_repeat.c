@@ -5,6 +5,7 @@
  */
 #include <stdlib.h>
 
+#include "base/assert.h"
 #include "net/bytes.h"
 #include "pipeline/filters/decode_private.h"
 #include "pipeline/repeat.h"
@@ -179,6 +180,7 @@ static void fill(struct mr_decode *decode, struct mr_batch *out)
                                                      : reader->left;
     uint32_t step = repeat->wire_count, past = 0, count = 0;
 
+    MR_ASSERT(size > 0);
     while (step) {
         while (count + step <= room &&
                take_traces(repeat, &base, reader->at + (size_t)WORD_SIZE * count, step,

@@ -271,7 +271,7 @@ static bool make_group(struct mr_reduce *reduce, struct mr_template *template,
                        struct group *group)
 {
     const struct mr_template_call *calls = reduce->templates.calls + template->first_call;
-    const uint32_t size = 2 * template->calls;
+    const size_t size = 2 * (size_t) template->calls;
 
     if (!mr_reduce_in_window(reduce, base_ns + times[calls[0].exit]) ||
         !mr_reduce_in_window(reduce, base_ns + times[group->count * size - 1]) ||

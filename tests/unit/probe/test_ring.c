@@ -368,12 +368,15 @@ static void long_handlers_on_both_sides_cost_the_event(void **state)
     rig_free(rig);
 }
 
-/* A clock that jumps, either way and as far as can be: what is read never runs back. */
+/*
+ * A clock that jumps, either way and as far as can be: what is read never runs back. (A chunk may begin before the last record of
+ * the one before, where that was followed by inversions alone; decode goes on from the record then.)
+ */
 static void a_clock_that_jumps_is_followed_and_never_back(void **state)
 {
     struct rig *rig = rig_new(WORDS, MR_POLICY_DROP);
     struct mr_test_random random = mr_test_random_new();
-    uint64_t now = RIG_TICKS, highest = 0, last = 0;
+    uint64_t now = RIG_TICKS, highest = 0, last = 0, in_chunk = 0;
 
     (void)state;
     for (uint32_t i = 0; i < 20000; i++) {
@@ -389,8 +392,11 @@ static void a_clock_that_jumps_is_followed_and_never_back(void **state)
             continue;
         rig_drain(rig, RIG_FRAME_SIZE);
         while (rig_next(rig)) {
-            assert_true(rig->record.ticks >= last);
-            last = rig->record.ticks;
+            if (rig->reader.left + 1 + rig->record.words == rig->chunk.records)
+                in_chunk = rig->chunk.ticks;
+            assert_true(rig->record.ticks >= in_chunk && rig->record.ticks <= highest);
+            in_chunk = rig->record.ticks;
+            last = in_chunk > last ? in_chunk : last;
         }
         assert_true(last == highest);
     }
