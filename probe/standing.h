@@ -30,16 +30,17 @@ struct mr_standing {
     /* Of the period. */
     uint64_t since_ns, acked_then;
     bool was_long;
-    uint64_t long_ns; /* periods in a row, in which it was long and the receiver fast */
+    uint64_t
+        long_ns; /* periods in a row in which it was long at some time, and the receiver fast */
 };
 
 /* A look at the queue, as often as can be. */
 struct mr_standing_look {
     uint64_t now_ns;
-    uint64_t held;  /* bytes, not acknowledged or not sent yet */
-    uint64_t acked; /* bytes, a sum; on this connection */
-    bool is_long;   /* now, or since the last look */
-    uint64_t patience_ns;
+    uint64_t held;        /* bytes, not acknowledged or not sent yet */
+    uint64_t acked;       /* bytes, a sum; on this connection */
+    bool is_long;         /* now, or since the last look */
+    uint64_t patience_ns; /* for how long it is to be long, in whole periods */
 };
 
 /* Whether rings are to wait; `stands` says whether the window is in force. */

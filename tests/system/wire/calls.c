@@ -4,7 +4,7 @@
  * calls until ENCODING...   calls until the probe writes its events so, for two minutes at most
  * calls pace N MS           one thread makes N calls a millisecond
  *
- * Both print at their end how events were sent: link encoding=... reason=... changes=... events=... bytes=...
+ * All print at their end how events were sent: link encoding=... reason=... changes=... events=... bytes=...
  */
 #include <millrace/probe.h>
 #include <pthread.h>
@@ -122,8 +122,10 @@ __attribute__((no_instrument_function)) int main(int argc, char **argv)
         count(argv[2]);
     else if (strcmp(argv[1], "pace") == 0 && argc == 4)
         pace((unsigned)atol(argv[2]), atol(argv[3]));
-    else
+    else if (strcmp(argv[1], "until") == 0)
         until(argv + 2);
+    else
+        return 2;
     if (strcmp(argv[1], "until") != 0)
         (void)mr_probe_flush(60000);
     if (mr_probe_link(&link) != 0)

@@ -60,8 +60,7 @@ static void a_fast_receiver_that_is_overrun_has_little_under_way(void **state)
     struct world world = world_new(MR_STANDING_PERIOD_NS);
 
     (void)state;
-    pass(&world, 100, 1600,
-         800); /* full after 20 ms, and an eighth of a second later empty */
+    pass(&world, 100, 1600, 800); /* full after 20 ms; stands after 25 */
     assert_true(world.standing.stands);
     assert_true(world.held_max > OUTBOX - in_step(1600));
     pass(&world, 1000, 1600, 800);
