@@ -12,7 +12,6 @@
 #include "base/clock.h"
 #include "net/bytes.h"
 #include "net/ids.h"
-#include "pipeline/batch.h"
 
 #define CALL_SIZE 34u
 #define STREAM_SIZE 56u
@@ -102,7 +101,7 @@ static bool is_sound(struct mr_resume_stream *stream)
         bool is_outer = call->flags & MR_EVENT_OUTER;
         bool is_root = call->flags & MR_EVENT_ROOT;
 
-        if (call->flags & ~(MR_EVENT_OUTER | MR_EVENT_ROOT | MR_EVENT_UNKNOWN) ||
+        if (call->flags & ~MR_RESUME_CALL_FLAGS ||
             (is_outer && (is_root || stream->outer_depth != i)) ||
             (!is_outer && roots == 0 && !is_root) || call->enter_ns < before_ns)
             return false;

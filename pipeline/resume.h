@@ -19,6 +19,7 @@
 #include "base/id.h"
 #include "base/table.h"
 #include "net/chunk.h"
+#include "pipeline/batch.h"
 #include "pipeline/sites.h"
 
 #include <stdbool.h>
@@ -27,11 +28,14 @@
 #define MR_RESUME_TRACES_MAX 2u     /* open in a stream */
 #define MR_RESUME_CALLS_MAX 262144u /* of a stream; as deep as reconstruct goes */
 
+#define MR_RESUME_CALL_FLAGS                                                             \
+    (MR_EVENT_OUTER | MR_EVENT_ROOT | MR_EVENT_FAILED | MR_EVENT_UNKNOWN)
+
 struct mr_resume_call {
     uint64_t enter_ns, child_ns;
     struct mr_id site_id;
     uint32_t site;  /* of the lane; set by decode */
-    uint16_t flags; /* MR_EVENT_OUTER, _ROOT, _UNKNOWN */
+    uint16_t flags; /* of MR_RESUME_CALL_FLAGS */
 };
 
 struct mr_resume_stream {

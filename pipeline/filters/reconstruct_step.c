@@ -319,13 +319,13 @@ static enum mr_status take_status(struct mr_reconstruct *rebuild,
                                   const struct mr_event *event)
 {
     const uint64_t failed = MR_CALL(0, MR_EVENT_FAILED);
+    uint64_t *call;
 
-    if (stream->depth && stream->overflow == 0) {
-        uint64_t *call = &stream->calls[stream->depth - 1];
-
-        *call = event->site ? *call | failed : *call & ~failed;
-    }
-    return put_count(rebuild, 1, 0);
+    if (stream->depth == 0 || stream->overflow)
+        return put_count(rebuild, 1, 0);
+    call = &stream->calls[stream->depth - 1];
+    *call = event->site ? *call | failed : *call & ~failed;
+    return mr_reconstruct_put(rebuild, event);
 }
 
 static enum mr_status take_unwind(struct mr_reconstruct *rebuild,

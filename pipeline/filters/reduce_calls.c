@@ -323,7 +323,7 @@ static enum mr_status make_outer(struct mr_reduce *reduce,
     frame->last = MR_PATH_NONE; /* of the tree that it was in */
     frame->next = MR_PATH_NONE;
     frame->first_child = stream->child_count;
-    frame->flags = MR_EVENT_OUTER;
+    frame->flags = MR_EVENT_OUTER | (frame->flags & MR_EVENT_FAILED);
     return status;
 }
 
@@ -361,6 +361,21 @@ static enum mr_status count_events(struct mr_reduce_stream *stream,
     return MR_OK;
 }
 
+/* Its CLOSE will say it, too; but who resumes an open call has to know it before (pipeline/resume.h). */
+static enum mr_status note_status(struct mr_reduce_stream *stream,
+                                  const struct mr_event *event)
+{
+    struct mr_open_call *frame = &stream->frames[stream->depth - 1];
+
+    MR_ASSERT(stream->depth > 0);
+    frame->flags &= (uint32_t)~MR_EVENT_FAILED;
+    if (event->site)
+        frame->flags |= MR_EVENT_FAILED;
+    stream->last++;
+    stream->reduced++;
+    return MR_OK;
+}
+
 enum mr_status mr_reduce_step(struct mr_reduce *reduce, struct mr_reduce_stream *stream,
                               const struct mr_event *event)
 {
@@ -378,6 +393,8 @@ enum mr_status mr_reduce_step(struct mr_reduce *reduce, struct mr_reduce_stream 
         return open_call(reduce, stream, event);
     case MR_EVENT_CLOSE:
         return close_call(reduce, stream, event);
+    case MR_EVENT_STATUS:
+        return note_status(stream, event);
     case MR_EVENT_COUNTED:
         return count_events(stream, event);
     case MR_EVENT_TRACE_BROKEN:

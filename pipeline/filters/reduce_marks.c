@@ -98,8 +98,7 @@ static enum mr_status put_calls(struct mr_reduce *reduce,
             .enter_ns = frame->enter_ns,
             .child_ns = frame->child_ns,
             .site_id = mr_sites_at(reduce->config->sites, frame->site)->id,
-            .flags = (uint16_t)(frame->flags &
-                                (MR_EVENT_OUTER | MR_EVENT_ROOT | MR_EVENT_UNKNOWN))};
+            .flags = (uint16_t)(frame->flags & MR_RESUME_CALL_FLAGS)};
         status = put_site(reduce, frame->site);
     }
     return status;

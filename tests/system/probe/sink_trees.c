@@ -55,6 +55,8 @@ static void print_event(uint32_t source, uint32_t stream, const struct mr_event 
     else if (event->kind == MR_EVENT_COUNTED)
         fprintf(file, "n %u %u %" PRIu64 " %u\n", source, stream, event->ns,
                 event->flags);
+    else if (event->kind == MR_EVENT_STATUS) /* one event, which is no call */
+        fprintf(file, "n %u %u 1 0\n", source, stream);
     else if (event->kind == MR_EVENT_STREAM_END)
         fprintf(file, "e %u %u\n", source, stream);
 }

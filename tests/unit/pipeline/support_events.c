@@ -37,6 +37,10 @@ char *test_events_text(const struct test_lane *lane)
                 else
                     size += (size_t)sprintf(text + size, "%s#%" PRIu64, space, event->ns);
                 break;
+            case MR_EVENT_STATUS:
+                size +=
+                    (size_t)sprintf(text + size, "%s%c", space, event->site ? 'F' : 'O');
+                break;
             case MR_EVENT_TRACE_BROKEN:
                 size += (size_t)sprintf(text + size, "%sB", space);
                 break;

@@ -103,7 +103,7 @@ static void status_is_of_the_innermost_call_and_the_last_one_counts(void **state
 {
     (void)state;
     test_events_expect("+1 +2 s1 -2 -1 +1 s1 s0 -1 s1",
-                       "+1r +2 #1 -2f -1r +1r #1 #1 -1r #1 .");
+                       "+1r +2 F -2f -1r +1r F O -1r #1 .");
 }
 
 static void an_unwind_closes_down_to_the_depth_that_remains(void **state)
