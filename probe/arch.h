@@ -71,6 +71,54 @@ static MR_ALWAYS_INLINE MR_NO_INSTRUMENT uint64_t mr_arch_reload(const uint64_t 
     return *(const volatile uint64_t *)value;
 }
 
+/*
+ * Comparisons with such a value, in one instruction with the read of it: compilers do not
+ * join the two where the value is volatile. On processors that hide nothing behind a read
+ * of the counter each instruction of an event counts.
+ */
+static MR_ALWAYS_INLINE MR_NO_INSTRUMENT bool mr_arch_has_reached(uint64_t index,
+                                                                  const uint64_t *limit)
+{
+#if defined(__x86_64__)
+    bool has;
+
+    __asm__ volatile("cmpq %2, %1" : "=@ccae"(has) : "r"(index), "m"(*limit) : "cc");
+    return has;
+#else
+    return index >= mr_arch_reload(limit);
+#endif
+}
+
+static MR_ALWAYS_INLINE MR_NO_INSTRUMENT bool mr_arch_differs(uint64_t value,
+                                                              const uint64_t *other)
+{
+#if defined(__x86_64__)
+    bool differs;
+
+    __asm__ volatile("cmpq %2, %1" : "=@ccne"(differs) : "r"(value), "m"(*other) : "cc");
+    return differs;
+#else
+    return value != mr_arch_reload(other);
+#endif
+}
+
+/* Of the low halves. */
+static MR_ALWAYS_INLINE MR_NO_INSTRUMENT bool mr_arch_differs_low(uint64_t value,
+                                                                  const uint64_t *other)
+{
+#if defined(__x86_64__)
+    bool differs;
+
+    __asm__ volatile("cmpl %k2, %k1"
+                     : "=@ccne"(differs)
+                     : "r"(value), "m"(*other)
+                     : "cc");
+    return differs;
+#else
+    return (uint32_t)value != (uint32_t)mr_arch_reload(other);
+#endif
+}
+
 /* Writes what a handler of the same thread may read, or write, at any moment. */
 static MR_ALWAYS_INLINE MR_NO_INSTRUMENT void mr_arch_set(uint64_t *value, uint64_t next)
 {

@@ -83,21 +83,26 @@ MR_NOINLINE static void record_monotonic(uint64_t bits)
 
 static void record_other(uint32_t clock, uint64_t bits);
 
-/* `clock` is mr_hook_state's: 0 where recording ended meanwhile. */
-static MR_ALWAYS_INLINE void record(uint32_t clock, uint64_t bits)
+static MR_ALWAYS_INLINE void record_counter(uint64_t bits)
 {
     struct mr_thread *thread = &mr_thread_self;
 
-    /* First the one to which a branch is something. */
-    if (clock == MR_CLOCK_MODE_HYBRID) {
-        record_hybrid(bits);
-    } else if (MR_UNLIKELY(clock != MR_CLOCK_MODE_COUNTER)) {
-        record_other(clock, bits);
-    } else if (MR_UNLIKELY(!thread->words)) {
+    if (MR_UNLIKELY(!thread->words))
         event_without_ring(bits);
-    } else {
+    else
         mr_ring_event(thread, bits);
-    }
+}
+
+/* `clock` is mr_hook_state's: 0 where recording ended meanwhile. */
+static MR_ALWAYS_INLINE void record(uint32_t clock, uint64_t bits)
+{
+    /* First the one to which a branch is something. */
+    if (MR_LIKELY(clock == MR_CLOCK_MODE_HYBRID))
+        record_hybrid(bits);
+    else if (MR_LIKELY(clock == MR_CLOCK_MODE_COUNTER))
+        record_counter(bits);
+    else
+        record_other(clock, bits);
 }
 
 /* While a filter is in force: is this function to be recorded? */

@@ -259,8 +259,8 @@ static MR_ALWAYS_INLINE MR_NO_INSTRUMENT void mr_ring_event_at(struct mr_thread 
         return;
     }
     index = mr_arch_reserve(&thread->cursor);
-    if (MR_UNLIKELY(index >= thread->limit ||
-                    ticks >> 31 != mr_arch_reload(&thread->period))) {
+    if (MR_UNLIKELY(mr_arch_has_reached(index, &thread->limit) ||
+                    mr_arch_differs(ticks >> 31, &thread->period))) {
         mr_ring_event_one_slow(thread, bits, ticks, index);
         return;
     }
@@ -299,8 +299,8 @@ static MR_ALWAYS_INLINE MR_NO_INSTRUMENT void mr_ring_event_shared(
     uint64_t word = bits | mr_arch_reload(&thread->tick.stamp), slot;
     uint64_t index = mr_arch_reserve(&thread->cursor);
 
-    if (MR_UNLIKELY(index >= mr_arch_reload(&thread->tick.until) ||
-                    (uint32_t)word != (uint32_t)mr_arch_reload(&thread->tick.stamp))) {
+    if (MR_UNLIKELY(mr_arch_has_reached(index, &thread->tick.until) ||
+                    mr_arch_differs_low(word, &thread->tick.stamp))) {
         mr_ring_event_again(thread, bits, index);
         return;
     }
