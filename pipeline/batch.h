@@ -47,9 +47,8 @@ enum mr_batch_kind {
 enum mr_event_kind {
     MR_EVENT_ENTER = 0,
     MR_EVENT_EXIT = 1,
-    MR_EVENT_LOSS = 2, /* site: index into the batch's losses */
-    MR_EVENT_STATUS =
-        3, /* site: 0 ok, 1 failed; of the innermost open call, of which reconstruct's CLOSE says it again */
+    MR_EVENT_LOSS = 2,       /* site: index into the batch's losses */
+    MR_EVENT_STATUS = 3,     /* site: 0 ok, 1 failed; of the innermost open call */
     MR_EVENT_UNWIND = 4,     /* site: depth that remains */
     MR_EVENT_STREAM_END = 5, /* no more events of this stream */
     MR_EVENT_COUNTED =

@@ -365,9 +365,10 @@ static enum mr_status count_events(struct mr_reduce_stream *stream,
 static enum mr_status note_status(struct mr_reduce_stream *stream,
                                   const struct mr_event *event)
 {
-    struct mr_open_call *frame = &stream->frames[stream->depth - 1];
+    struct mr_open_call *frame;
 
-    MR_ASSERT(stream->depth > 0);
+    MR_ASSERT(stream->depth > 0); /* reconstruct counts a status of no call */
+    frame = &stream->frames[stream->depth - 1];
     frame->flags &= (uint32_t)~MR_EVENT_FAILED;
     if (event->site)
         frame->flags |= MR_EVENT_FAILED;
