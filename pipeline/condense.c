@@ -62,8 +62,24 @@ void mr_condense_fini(struct mr_condense *condense)
     release_open(condense);
 }
 
+static uint32_t log_most(const struct mr_condense_budget *budget)
+{
+    return budget->log_most ? budget->log_most : MR_CONDENSE_LOG_MIN;
+}
+
+/* A trace ended without a look at its log, or grew out of it. */
+static void learn_log(struct mr_condense_budget *budget, bool is_enough)
+{
+    uint32_t most = is_enough ? 2 * log_most(budget) : log_most(budget) / 2;
+
+    most = most < MR_CONDENSE_LOG_MAX ? most : MR_CONDENSE_LOG_MAX;
+    budget->log_most = most > MR_CONDENSE_LOG_MIN ? most : MR_CONDENSE_LOG_MIN;
+}
+
 void mr_condense_reset(struct mr_condense *condense)
 {
+    if (condense->log_count >= MR_CONDENSE_LOG_MIN / 2)
+        learn_log(condense->budget, true);
     if (condense->kept_capacity > CAPACITY_KEPT)
         release_kept(condense);
     if (condense->open_capacity > CAPACITY_KEPT)
@@ -430,10 +446,12 @@ void mr_condense_later(struct mr_condense *condense,
 {
     bool is_begun = condense->opened > 0 || condense->is_given_up;
     bool is_small = condense->log_count == 0 && piece->count < LOG_FIRST;
+    bool is_long = piece->count + condense->log_count > log_most(condense->budget);
     uint32_t count = condense->log_count;
 
-    if (is_begun || is_small || piece->count > MR_CONDENSE_LOG_MAX - count ||
-        !make_log_room(condense, piece->count)) {
+    if (!is_begun && is_long)
+        learn_log(condense->budget, false);
+    if (is_begun || is_small || is_long || !make_log_room(condense, piece->count)) {
         mr_condense_feed(condense, piece);
         return;
     }

@@ -17,8 +17,9 @@
  *     count = mr_condense_finish(&c, calls);         // once the root is closed; sites are the lane's
  *     mr_condense_reset(&c);                         // for the next tree; keeps small memory
  *
- * What is fed later is only copied while it is little (MR_CONDENSE_LOG_MAX): most traces turn out not to be wanted, and a
- * copy costs a tenth.
+ * What is fed later is only copied while it is little: most traces turn out not to be wanted, and a copy costs a tenth. How
+ * much is little, MR_CONDENSE_LOG_MIN to _MAX events, goes by what became of the copies before: twice as much where one was
+ * never looked at, half where a trace was longer.
  *
  * Of calls that opened and ended in one piece it is known where they end. No call takes longer than what it is called by, so
  * where such a one is too short to be kept, all of it is passed over at once: what is looked at are the calls that are kept,
@@ -37,11 +38,13 @@
 #include "pipeline/batch.h"
 
 #define MR_CONDENSE_DEPTH_MAX 4096u
-#define MR_CONDENSE_LOG_MAX                                                              \
-    16384u /* events: 256 KiB, a quarter of a usual second-level cache */
+/* Events: 256 KiB, a quarter of a usual second-level cache, and 1 MiB. */
+#define MR_CONDENSE_LOG_MIN 16384u
+#define MR_CONDENSE_LOG_MAX 65536u
 
 struct mr_condense_budget { /* of all that share it */
     size_t used, limit;     /* bytes */
+    uint32_t log_most;      /* events that are only copied; 0: as at first, LOG_MIN */
 };
 
 /* Events of a stream, in order. */

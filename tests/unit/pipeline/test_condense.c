@@ -296,6 +296,48 @@ static void a_copy_of_events_takes_a_part_of_the_budget_and_no_more(void **state
     assert_int_equal(budget.used, 0);
 }
 
+/* A trace of so many calls that nobody wants. */
+static void feed_unwanted(struct mr_condense *condense, uint32_t calls)
+{
+    struct mr_event events[2 * PIECE] = {{.flags = MR_EVENT_ROOT}};
+    const uint16_t whole[2 * PIECE] = {0};
+    const struct mr_condense_piece piece = {events, whole, 2 * PIECE};
+
+    for (uint32_t i = 0; i < 2 * PIECE; i++)
+        events[i].kind = i % 2 ? MR_EVENT_CLOSE : MR_EVENT_OPEN;
+    for (uint32_t i = 0; i < calls; i += PIECE) {
+        events[1].kind = i ? MR_EVENT_CLOSE : MR_EVENT_OPEN;
+        mr_condense_later(condense, &piece);
+        events[0].flags = 0;
+    }
+    mr_condense_reset(condense);
+}
+
+static void how_much_is_copied_goes_by_what_became_of_it_before(void **state)
+{
+    struct mr_condense_budget budget = {.limit = (size_t)1 << 26};
+    struct mr_condense condense;
+
+    (void)state;
+    mr_condense_init(&condense, &budget, 16);
+    feed_unwanted(&condense, 1024); /* says nothing */
+    assert_int_equal(budget.log_most, 0);
+    for (uint32_t most = 2 * MR_CONDENSE_LOG_MIN; most <= MR_CONDENSE_LOG_MAX;
+         most *= 2) {
+        feed_unwanted(&condense, MR_CONDENSE_LOG_MIN / 2 - PIECE);
+        assert_int_equal(budget.log_most, most);
+    }
+    feed_unwanted(&condense, MR_CONDENSE_LOG_MAX / 2); /* just fits */
+    assert_int_equal(budget.log_most, MR_CONDENSE_LOG_MAX);
+    feed_unwanted(&condense, MR_CONDENSE_LOG_MAX); /* grows out of it, once */
+    assert_int_equal(budget.log_most, MR_CONDENSE_LOG_MAX / 2);
+    for (uint32_t i = 0; i < 4; i++)
+        feed_unwanted(&condense, MR_CONDENSE_LOG_MAX);
+    assert_int_equal(budget.log_most, MR_CONDENSE_LOG_MIN);
+    mr_condense_fini(&condense);
+    assert_int_equal(budget.used, 0);
+}
+
 static void past_the_budget_it_gives_up_and_says_so(void **state)
 {
     struct mr_condense_budget budget = {.limit = 16 * sizeof(struct mr_condense_open)};
@@ -318,6 +360,7 @@ int main(void)
         cmocka_unit_test(a_forced_root_inside_is_passed_over),
         cmocka_unit_test(of_a_bottomless_tree_the_deep_calls_are_counted),
         cmocka_unit_test(a_copy_of_events_takes_a_part_of_the_budget_and_no_more),
+        cmocka_unit_test(how_much_is_copied_goes_by_what_became_of_it_before),
         cmocka_unit_test(past_the_budget_it_gives_up_and_says_so),
     };
 
