@@ -13,17 +13,6 @@
 #define SCORE_MAX 32u
 #define PROBE 64u
 
-static_assert(sizeof(struct mr_event) == 16 && offsetof(struct mr_event, site) == 8,
-              "word_of() reads all but the time");
-
-static MR_ALWAYS_INLINE uint64_t word_of(const struct mr_event *event)
-{
-    uint64_t word;
-
-    memcpy(&word, (const uint8_t *)event + offsetof(struct mr_event, site), sizeof(word));
-    return word;
-}
-
 bool mr_reconstruct_is_again(struct mr_last_trace *last, const struct mr_event *events,
                              uint64_t count)
 {
@@ -32,8 +21,8 @@ bool mr_reconstruct_is_again(struct mr_last_trace *last, const struct mr_event *
     if (last->count == 0)
         return false;
     if (count >= last->count)
-        while (at < last->count && word_of(&events[at]) == last->words[at] &&
-               word_of(&events[at + 1]) == last->words[at + 1])
+        while (at < last->count && mr_event_word(&events[at]) == last->words[at] &&
+               mr_event_word(&events[at + 1]) == last->words[at + 1])
             at += 2;
     if (at == last->count) {
         last->score = last->score + HIT < SCORE_MAX ? last->score + HIT : SCORE_MAX;
@@ -58,7 +47,7 @@ void mr_reconstruct_remember(struct mr_last_trace *last, const struct mr_event *
         depth += event.kind == MR_EVENT_OPEN ? 1u : UINT32_MAX;
         last->depth = depth > last->depth ? depth : last->depth;
         event.flags = 0; /* as it came */
-        last->words[i] = word_of(&event);
+        last->words[i] = mr_event_word(&event);
     }
     MR_ASSERT(depth == 0);
     last->count = (uint32_t)count;

@@ -20,8 +20,6 @@
 #define REST UINT8_MAX
 #define TOTAL_LIMIT (UINT64_C(1) << 28)
 
-static_assert(sizeof(struct mr_event) == 16 && offsetof(struct mr_event, site) == 8,
-              "word_of() reads all but the time");
 static_assert(sizeof(struct mr_template) == MR_CACHE_LINE, "see there");
 static_assert(MR_TEMPLATE_EVENTS_MAX <= UINT8_MAX + 1, "places are 8 bits");
 
@@ -114,20 +112,13 @@ void mr_templates_release(struct mr_templates *templates)
     give_back(templates->paths, templates->path_limit * sizeof(*templates->paths));
 }
 
-static MR_ALWAYS_INLINE uint64_t word_of(const struct mr_event *event)
-{
-    uint64_t word;
-
-    memcpy(&word, (const uint8_t *)event + offsetof(struct mr_event, site), sizeof(word));
-    return word;
-}
-
 /* `count` is even. */
 static MR_ALWAYS_INLINE bool is_like(const uint64_t *words, const struct mr_event *events,
                                      uint32_t count)
 {
     for (uint32_t i = 0; i < count; i += 2)
-        if ((word_of(&events[i]) ^ words[i]) | (word_of(&events[i + 1]) ^ words[i + 1]))
+        if ((mr_event_word(&events[i]) ^ words[i]) |
+            (mr_event_word(&events[i + 1]) ^ words[i + 1]))
             return false;
     return true;
 }
@@ -416,7 +407,7 @@ struct mr_template *mr_templates_find(struct mr_reduce *reduce, uint32_t path,
         struct mr_template *template = &templates->items[number];
         uint32_t size = 2 * template->calls;
 
-        if (size > count || word_of(&events[size - 1]) != template->last_word ||
+        if (size > count || mr_event_word(&events[size - 1]) != template->last_word ||
             !is_like(templates->words + template->first_word, events, size))
             continue;
         score_hit(known, template->calls);
@@ -454,7 +445,7 @@ static void add(struct mr_templates *templates, uint32_t path,
     added->first_word = templates->word_count;
     added->first_call = templates->call_count;
     for (uint32_t i = 0; i < 2 * template->calls; i++)
-        templates->words[templates->word_count++] = word_of(&events[i]);
+        templates->words[templates->word_count++] = mr_event_word(&events[i]);
     added->last_word = templates->words[templates->word_count - 1];
     memcpy(templates->calls + templates->call_count, calls,
            template->calls * sizeof(*calls));
