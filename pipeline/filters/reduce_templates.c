@@ -18,6 +18,10 @@
 #define SCORE_MOST 64
 #define SCORE_AGAIN (8 * SCORE_MISS - SCORE_MOST)
 #define REST UINT8_MAX
+/* The same of all paths together. */
+#define LANE_SCORE_MOST 2048
+#define LANE_SCORE_AGAIN (64 * SCORE_MISS - LANE_SCORE_MOST)
+#define LANE_REST 16384
 #define TOTAL_LIMIT (UINT64_C(1) << 28)
 
 static_assert(sizeof(struct mr_template) == MR_CACHE_LINE, "see there");
@@ -377,16 +381,23 @@ void mr_templates_count(struct mr_reduce *reduce, struct mr_template *template,
     settle(reduce, template);
 }
 
-static void score_hit(struct mr_template_path *known, uint32_t calls)
+static void score_hit(struct mr_templates *templates, struct mr_template_path *known,
+                      uint32_t calls)
 {
-    int score = known->score + (int)calls;
+    int score = known->score + (int)calls, all = templates->score + (int)calls;
 
+    templates->score = all < LANE_SCORE_MOST ? all : LANE_SCORE_MOST;
     known->misses = 0;
     known->score = (int8_t)(score < SCORE_MOST ? score : SCORE_MOST);
 }
 
-static void score_miss(struct mr_template_path *known)
+static void score_miss(struct mr_templates *templates, struct mr_template_path *known)
 {
+    templates->score -= SCORE_MISS;
+    if (templates->score <= -LANE_SCORE_MOST) {
+        templates->score = LANE_SCORE_AGAIN;
+        templates->rest = LANE_REST;
+    }
     if (known->misses < UINT8_MAX)
         known->misses++;
     known->score = (int8_t)(known->score - SCORE_MISS);
@@ -410,7 +421,7 @@ struct mr_template *mr_templates_find(struct mr_reduce *reduce, uint32_t path,
         if (size > count || mr_event_word(&events[size - 1]) != template->last_word ||
             !is_like(templates->words + template->first_word, events, size))
             continue;
-        score_hit(known, template->calls);
+        score_hit(templates, known, template->calls);
         if (number != known->first) { /* to the front */
             *link = template->next;
             template->next = known->first;
@@ -418,7 +429,7 @@ struct mr_template *mr_templates_find(struct mr_reduce *reduce, uint32_t path,
         }
         return template;
     }
-    score_miss(known);
+    score_miss(templates, known);
     return NULL;
 }
 
@@ -486,7 +497,7 @@ void mr_templates_learn(struct mr_reduce *reduce, uint32_t path,
     struct mr_template template;
 
     MR_ASSERT(path != MR_PATH_NONE && count <= MR_TEMPLATE_EVENTS_MAX);
-    if (path >= templates->path_limit)
+    if (path >= templates->path_limit || templates->rest)
         return;
     known = &templates->paths[path];
     if ((known->count == MR_TEMPLATES_PER_PATH && known->misses < MISSES_MAX) ||

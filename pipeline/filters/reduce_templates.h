@@ -20,7 +20,8 @@
  * Memory is bounded; when it is used up all templates are dropped and learned again.
  *
  * A template that does not fit costs as much as counting some calls, so each path has a score: calls taken in bulk against
- * tries that failed. Where it gets too low, the path rests: its calls are counted one by one for a while. One thread.
+ * tries that failed. Where it gets too low, the path rests: its calls are counted one by one for a while. So has the lane, as
+ * streams that never repeat have many paths, each with few calls: then no path is looked at, nor learned from. One thread.
  */
 #ifndef MR_PIPELINE_FILTERS_REDUCE_TEMPLATES_H
 #define MR_PIPELINE_FILTERS_REDUCE_TEMPLATES_H
@@ -88,6 +89,8 @@ struct mr_templates {
     uint32_t path_limit;
     uint32_t epoch;
     uint32_t generation;                 /* another one whenever they are forgotten */
+    int32_t score;                       /* of all paths */
+    uint32_t rest;                       /* calls that are not looked at, on any path */
     uint32_t lows[MR_TEMPLATE_BINS + 2]; /* the least total of each bin */
     uint16_t bins[MR_TEMPLATE_PARTS];    /* of the least total of each part */
 };
@@ -103,11 +106,15 @@ void mr_templates_clear(struct mr_templates *templates);
 void mr_templates_release(struct mr_templates *templates);
 
 /* Whether a call that opens on `path` is to be looked for: once for each. */
-static MR_ALWAYS_INLINE bool mr_templates_try(const struct mr_templates *templates,
+static MR_ALWAYS_INLINE bool mr_templates_try(struct mr_templates *templates,
                                               uint32_t path)
 {
     struct mr_template_path *known;
 
+    if (templates->rest) {
+        templates->rest--;
+        return false;
+    }
     if (path >= templates->path_limit || !templates->paths[path].first)
         return false;
     known = &templates->paths[path];

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "pipeline/bins.h"
+#include "pipeline/filters/reduce_private.h"
 #include "support_lane.h"
 #include "support_model.h"
 #include "support_text.h"
@@ -342,6 +343,47 @@ static void streams_that_repeat_a_tree_with_full_tables_give_the_same(void **sta
     check(&mood, traces, false);
 }
 
+/* So many paths that none has tries enough to rest by itself. */
+#define RESTING_PATHS 4096u
+
+/* Calls on all paths in turn, whose templates do not fit: how many of `calls` were looked at. */
+static uint32_t look_in_vain(struct mr_reduce *reduce, uint32_t calls)
+{
+    const struct mr_event event = {.site = 1};
+    uint32_t looks = 0;
+
+    for (uint32_t i = 0; i < calls; i++) {
+        uint32_t path = 1 + i % (RESTING_PATHS - 1);
+
+        if (!mr_templates_try(&reduce->templates, path))
+            continue;
+        looks++;
+        assert_null(mr_templates_find(reduce, path, &event, 1));
+    }
+    return looks;
+}
+
+static void where_no_template_fits_all_paths_rest_and_are_tried_again(void **state)
+{
+    struct mr_reduce *reduce = calloc(1, sizeof(*reduce));
+    struct mr_templates *templates = &reduce->templates;
+    uint32_t first, later;
+
+    (void)state;
+    assert_int_equal(mr_templates_init(templates, RESTING_PATHS), MR_OK);
+    templates->items[templates->count] = (struct mr_template){.calls = 2};
+    for (uint32_t i = 1; i < RESTING_PATHS; i++)
+        templates->paths[i].first = templates->count;
+    templates->count++;
+    first = look_in_vain(reduce, 4 * RESTING_PATHS);
+    assert_true(templates->rest > 0);
+    assert_in_range(first, 100, RESTING_PATHS);
+    later = look_in_vain(reduce, 64 * RESTING_PATHS);
+    assert_in_range(later, 10, RESTING_PATHS);
+    mr_templates_fini(templates);
+    free(reduce);
+}
+
 static void exact_and_set_shapes_are_counted_one_by_one(void **state)
 {
     static const struct mood mood = {.changed = 100, .cut = 5, .losses = 1};
@@ -365,6 +407,7 @@ int main(void)
         cmocka_unit_test(full_tables_give_the_same),
         cmocka_unit_test(streams_that_repeat_a_tree_give_the_same),
         cmocka_unit_test(streams_that_repeat_a_tree_with_full_tables_give_the_same),
+        cmocka_unit_test(where_no_template_fits_all_paths_rest_and_are_tried_again),
         cmocka_unit_test(exact_and_set_shapes_are_counted_one_by_one),
     };
 
