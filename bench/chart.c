@@ -5,7 +5,8 @@
 #include <stdio.h>
 #include <string.h>
 
-#define LABEL_WIDTH 250.0
+#define LABEL_WIDTH 250.0 /* at least; the longest case makes it wider */
+#define LETTER_WIDTH 6.2  /* of a case at 11 px, about */
 #define PLOT_WIDTH 520.0
 #define VALUE_WIDTH 110.0
 #define MARGIN 16.0
@@ -13,9 +14,10 @@
 #define BAR_HEIGHT 13.0
 #define GROUP_HEIGHT 28.0
 #define TITLE_HEIGHT 44.0
-#define GROUPS_MAX 16
+#define GROUPS_MAX 64
 #define GROUP_SIZE 32
 #define TICKS_MAX 6
+#define NUMBER_SIZE 32
 
 struct drawing {
     const struct mr_chart *chart;
@@ -23,6 +25,7 @@ struct drawing {
     struct mr_buffer *out;
     char groups[GROUPS_MAX][GROUP_SIZE];
     size_t group_count, row_count;
+    double label_width;
     double top_value; /* at the right edge of the plot */
     double y;
 };
@@ -90,6 +93,8 @@ static void survey(struct drawing *drawing)
         part_of(item->name, drawing->chart->group_part, group);
         note_group(drawing, group);
         drawing->row_count++;
+        drawing->label_width =
+            fmax(drawing->label_width, LETTER_WIDTH * (double)strlen(item->name) + 6);
         top = fmax(top, fmax(item->value.median, item->value.high));
     }
     drawing->top_value = top > 0 ? top * 1.02 : 1;
@@ -97,7 +102,7 @@ static void survey(struct drawing *drawing)
 
 static double x_of(const struct drawing *drawing, double value)
 {
-    return MARGIN + LABEL_WIDTH + PLOT_WIDTH * value / drawing->top_value;
+    return MARGIN + drawing->label_width + PLOT_WIDTH * value / drawing->top_value;
 }
 
 static enum mr_status escape(struct mr_buffer *out, const char *text)
@@ -153,14 +158,22 @@ static enum mr_status draw_interval(struct drawing *drawing, const struct mr_sta
     return status;
 }
 
+/* Four digits or, where they do not reach to the point, all of a whole number. */
+static void number_text(double value, char text[NUMBER_SIZE])
+{
+    bool is_large = fabs(value) >= 1e4 && fabs(value) < 1e15;
+
+    (void)snprintf(text, NUMBER_SIZE, is_large ? "%.0f" : "%.4g", value);
+}
+
 static enum mr_status draw_bar(struct drawing *drawing, const struct mr_result *item)
 {
-    double x = MARGIN + LABEL_WIDTH, baseline = drawing->y + BAR_HEIGHT - 2;
-    char text[64];
+    double x = MARGIN + drawing->label_width, baseline = drawing->y + BAR_HEIGHT - 2;
+    char number[NUMBER_SIZE], text[64];
     enum mr_status status = label(drawing, x - 6, baseline, "case", "end", item->name);
 
-    (void)snprintf(text, sizeof(text), "%.4g %s", item->value.median,
-                   drawing->chart->unit);
+    number_text(item->value.median, number);
+    (void)snprintf(text, sizeof(text), "%s %s", number, drawing->chart->unit);
     if (status == MR_OK)
         status = mr_buffer_append_format(
             drawing->out,
@@ -203,9 +216,9 @@ static enum mr_status draw_axis(struct drawing *drawing, double bottom)
 
     for (int i = 0; i * step <= drawing->top_value && status == MR_OK; i++) {
         double value = i * step;
-        char text[64];
+        char text[NUMBER_SIZE];
 
-        (void)snprintf(text, sizeof(text), "%.4g", value);
+        number_text(value, text);
         status = vertical(drawing, x_of(drawing, value), TITLE_HEIGHT, bottom, "grid");
         if (status == MR_OK)
             status = label(drawing, x_of(drawing, value), bottom + 14, "value", "middle",
@@ -234,20 +247,28 @@ static enum mr_status draw_head(struct drawing *drawing, double width, double he
         "<rect width=\"100%%\" height=\"100%%\" fill=\"#fff\"/>\n",
         width, height, width, height);
 
-    return status == MR_OK ? label(drawing, MARGIN, MARGIN + 8, "title", "start",
-                                   drawing->chart->title)
-                           : status;
+    if (status == MR_OK)
+        status =
+            label(drawing, MARGIN, MARGIN + 8, "title", "start", drawing->chart->title);
+    if (status == MR_OK && drawing->results->is_partial)
+        status = label(drawing, MARGIN, MARGIN + 22, "value", "start",
+                       "INTERRUPTED: this is what was measured until then.");
+    return status;
 }
 
 enum mr_status mr_chart_draw(const struct mr_chart *chart,
                              const struct mr_results *results, struct mr_buffer *out)
 {
-    struct drawing drawing = {
-        .chart = chart, .results = results, .out = out, .y = TITLE_HEIGHT + 4};
-    double width = 2 * MARGIN + LABEL_WIDTH + PLOT_WIDTH + VALUE_WIDTH, bottom;
+    struct drawing drawing = {.chart = chart,
+                              .results = results,
+                              .out = out,
+                              .label_width = LABEL_WIDTH,
+                              .y = TITLE_HEIGHT + 4};
+    double width, bottom;
     enum mr_status status;
 
     survey(&drawing);
+    width = 2 * MARGIN + drawing.label_width + PLOT_WIDTH + VALUE_WIDTH;
     bottom = TITLE_HEIGHT + 4 + ROW_HEIGHT * (double)drawing.row_count;
     if (chart->group_part >= 0)
         bottom += GROUP_HEIGHT * (double)drawing.group_count;

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Results as an SVG picture: a horizontal bar per case with its interval, in groups, and
- * a line to compare with. It names its fonts and colours and needs nothing else.
+ * a line to compare with. It names its fonts and colours and needs nothing else. Results
+ * of a run that was cut off are labelled so.
  *
  *     struct mr_chart chart = {.title = "a call", .metric = "ns_per_call", .unit = "ns",
  *                              .line = 16.9, .line_name = "floor"};
@@ -16,7 +17,8 @@ struct mr_chart {
     const char *title, *metric, *unit;
     double line; /* NAN: none */
     const char *line_name;
-    int group_part; /* part of the case, from 0 between slashes, that makes groups; -1 */
+    /* Part of the case, from 0 between slashes, that makes groups, at most 64 of them; -1: none. */
+    int group_part;
 };
 
 /* Cases without the metric are left out. The buffer's failures. */

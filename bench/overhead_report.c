@@ -191,8 +191,12 @@ static enum mr_status put_plot(const struct mr_overhead_bench *bench,
                                struct mr_buffer *out)
 {
     struct mr_plot_item items[MR_OVERHEAD_CASES_MAX];
-    struct mr_plot plot = {
-        .title = "a root call, ns, all loops", .unit = "ns", .items = items};
+    struct mr_plot plot = {.title = bench->rounds.is_partial
+                                        ? "a root call, ns, all loops. INTERRUPTED: this "
+                                          "is what was measured until then."
+                                        : "a root call, ns, all loops",
+                           .unit = "ns",
+                           .items = items};
 
     for (size_t i = 0; i < bench->case_count; i++)
         if (!bench->cases[i].is_swept)

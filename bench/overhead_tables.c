@@ -251,13 +251,28 @@ static const struct mr_table_column cost_columns[] = {
     {"master", "peak_kib_master", NULL, MR_TABLE_VALUE, 0},
 };
 
+static bool has_any(const struct mr_overhead_bench *bench,
+                    const struct mr_table_column *columns, size_t count)
+{
+    for (size_t i = 0; i < bench->results.count; i++)
+        for (size_t j = 0; j < count; j++)
+            if (columns[j].metric &&
+                strcmp(bench->results.items[i].metric, columns[j].metric) == 0)
+                return true;
+    return false;
+}
+
+/* What nothing was measured of has no list. */
 static enum mr_status put_list(const struct mr_overhead_bench *bench, const char *title,
                                const struct mr_table_column *columns, size_t count,
                                enum mr_table_form form, struct mr_buffer *out)
 {
-    enum mr_status status = mr_buffer_append_format(
-        out, form == MR_TABLE_MARKDOWN ? "### %s\n\n" : "%s\n", title);
+    enum mr_status status;
 
+    if (!has_any(bench, columns, count))
+        return MR_OK;
+    status = mr_buffer_append_format(
+        out, form == MR_TABLE_MARKDOWN ? "### %s\n\n" : "%s\n", title);
     if (status == MR_OK)
         status = mr_results_table(&bench->results, columns, count, form, out);
     return status == MR_OK ? mr_buffer_append_text(out, "\n") : status;

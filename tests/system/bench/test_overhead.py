@@ -296,7 +296,9 @@ def check_interrupt(folder):
     lines = [json.loads(line) for line in output.splitlines()]
     check(lines and all(line["partial"] for line in lines), "not labelled as partial")
     check("partial: true" in (out / "results.yaml").read_text(), "results.yaml is not labelled")
-    check("INTERRUPTED" in (out / "overhead.md").read_text(), "the table is not labelled")
+    for name in ["overhead.md", "overhead.svg", "overhead-boxes.svg", "overhead-shares.svg"]:
+        check("INTERRUPTED" in (out / name).read_text(), f"{name} is not labelled")
+    check(json.loads((out / "environment.json").read_text())["partial"], "environment.json is not labelled")
     check(not [path for path in out.iterdir() if path.name.startswith("scratch")], "scratch is left")
 
 

@@ -8,6 +8,8 @@
 
 #include <jansson.h>
 #include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 static const struct mr_table_column columns[] = {
@@ -178,6 +180,59 @@ static void a_chart_is_escaped_and_whole(void **state)
     mr_results_fini(&results);
 }
 
+/* As `bench overhead --sweep all` has them: each point is a group. */
+static void a_chart_draws_every_group(void **state)
+{
+    const struct mr_chart chart = {
+        .title = "", .metric = "ns", .unit = "ns", .line = (double)NAN, .group_part = 1};
+    struct mr_results results = {.bench = "overhead"};
+    struct mr_buffer out;
+    size_t bars = 0;
+
+    MR_UNUSED(state);
+    for (int i = 0; i < 40; i++) {
+        struct mr_result result = {
+            .metric = "ns", .unit = "ns", .value = stats(25000, 20000, 123456)};
+
+        (void)snprintf(result.name, sizeof(result.name), "none/d%d", i);
+        assert_int_equal(mr_results_add(&results, &result), MR_OK);
+    }
+    mr_buffer_init(&out, 100000);
+    assert_int_equal(mr_chart_draw(&chart, &results, &out), MR_OK);
+    for (const char *at = text_of(&out); (at = strstr(at, "class=\"bar\"")) != NULL; at++)
+        bars++;
+    assert_int_equal(bars, 40);
+    assert_non_null(strstr(text_of(&out), ">25000 ns<"));
+    assert_null(strstr(text_of(&out), "e+"));
+    assert_null(strstr(text_of(&out), "INTERRUPTED"));
+    mr_buffer_fini(&out);
+    mr_results_fini(&results);
+}
+
+/* A label ends left of its bar; what does not fit is cut off at the picture's edge. */
+static void a_chart_has_room_for_its_longest_case(void **state)
+{
+    static const char name[] = "reconstruction/patchable-clang/monotonic/block/d10-t1-m0";
+    const struct mr_chart chart = {
+        .title = "", .metric = "ns", .unit = "ns", .line = (double)NAN, .group_part = -1};
+    struct mr_results results = {.bench = "overhead", .is_partial = true};
+    struct mr_result result = {.metric = "ns", .unit = "ns", .value = stats(1, 1, 1)};
+    struct mr_buffer out;
+    const char *bar;
+
+    MR_UNUSED(state);
+    (void)snprintf(result.name, sizeof(result.name), "%s", name);
+    assert_int_equal(mr_results_add(&results, &result), MR_OK);
+    mr_buffer_init(&out, 100000);
+    assert_int_equal(mr_chart_draw(&chart, &results, &out), MR_OK);
+    bar = strstr(text_of(&out), "<rect x=\"");
+    assert_non_null(bar);
+    assert_true(strtod(bar + strlen("<rect x=\""), NULL) > 6.0 * (double)strlen(name));
+    assert_non_null(strstr(text_of(&out), "INTERRUPTED"));
+    mr_buffer_fini(&out);
+    mr_results_fini(&results);
+}
+
 static void no_results_make_an_empty_chart_and_table(void **state)
 {
     const struct mr_chart chart = {
@@ -200,6 +255,8 @@ int main(void)
         cmocka_unit_test(a_table_leaves_empty_columns_out),
         cmocka_unit_test(a_table_of_some_cases_ends_with_an_empty_line),
         cmocka_unit_test(a_chart_is_escaped_and_whole),
+        cmocka_unit_test(a_chart_draws_every_group),
+        cmocka_unit_test(a_chart_has_room_for_its_longest_case),
         cmocka_unit_test(no_results_make_an_empty_chart_and_table),
     };
 
