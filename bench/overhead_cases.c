@@ -4,6 +4,7 @@
 
 #include "bench/machine.h"
 #include "bench/names.h"
+#include "bench/probe_counters.h"
 #include "bench/self_check.h"
 
 #include <inttypes.h>
@@ -90,12 +91,28 @@ static enum mr_status choose(const struct mr_overhead_options *options,
     return status;
 }
 
+/* What is made of the times of single root calls. */
+static enum mr_status check_timing(const struct mr_overhead_options *options,
+                                   struct mr_error *error)
+{
+    if (options->timing == 0 || (!options->self_check && !options->raw))
+        return MR_OK;
+    return mr_error_set(error, MR_EUSAGE,
+                        "%s needs the times of single root calls, and --timing whole "
+                        "takes none: leave one of them out",
+                        options->self_check ? "--self-check" : "--raw");
+}
+
 enum mr_status mr_overhead_check(struct mr_overhead_options *options,
                                  struct mr_error *error)
 {
     struct choice choice;
     enum mr_status status = choose(options, &choice, error);
 
+    if (status == MR_OK)
+        status = check_timing(options, error);
+    if (status == MR_OK)
+        status = mr_probe_counters_check("--counters", options->counters, error);
     if (options->quick && options->calls > QUICK_CALLS)
         options->calls = QUICK_CALLS;
     if (options->quick && options->loops > QUICK_LOOPS)
@@ -387,6 +404,7 @@ enum mr_status mr_overhead_add_all(struct mr_overhead_bench *bench,
     enum mr_status status = choose(options, &choice, error);
 
     mr_probe_clocks_leave_out(&choice.clocks, mr_machine_cpus(), &bench->report);
+    mr_probe_counters_leave_out(options->counters, &bench->report);
     if (status == MR_OK && options->self_check)
         return add_self_check(bench, &choice, &point);
     for (size_t i = 0; i < mr_variant_count && status == MR_OK; i++)

@@ -243,6 +243,9 @@ def check_bad_input(folder):
                             (["--peer", "kiker"], "--peer: unknown value 'kiker' (did you mean 'kieker'?)"),
                             (["--sweep", "depht"], "--sweep: unknown value 'depht' (did you mean 'depth'?)"),
                             (["--calls", "0"], "--calls"), (["--loops", "0"], "--loops"), (["--depth", "0"], "--depth"),
+                            (["--counters", "page-fauls"], "--counters: page-fauls: no counter is called that: is page-faults meant?"),
+                            (["--self-check", "--timing", "whole"], "--self-check needs the times of single root calls"),
+                            (["--raw", "--timing", "whole"], "--raw needs the times of single root calls"),
                             (["reduction"], "unexpected argument 'reduction'")]:
         run = bench(folder, *arguments)
         check(run.returncode == 2 and text in run.stderr, f"{arguments}: {run.returncode}, {run.stderr}")
