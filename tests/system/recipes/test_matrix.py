@@ -2,7 +2,7 @@
 """Each door with each compiler, in all ways of linking that are known for their traps: the call trees are the same.
 
 Built by the project's Makefile with CC=millrace-cc. PIE and not; shared libraries; a plugin by dlopen() and dlclose(); C++ templates in
-two units; -z text; --gc-sections; lld; LTO; an archive; hidden visibility; static linking."""
+two units; -z text; --gc-sections; lld; LTO; an archive; hidden visibility; static linking; sanitizers, of the program alone."""
 import os
 import shutil
 import sys
@@ -21,6 +21,8 @@ VARIANTS = [
     ("lto", "-O2 -flto", "-flto", []),
     ("lld", "-O2 -fPIE", f"-pie -fuse-ld=lld -B{LLD} -Wl,-z,text", []),
     ("lld-lto", "-O2 -flto", f"-flto -fuse-ld=lld -B{LLD}", []),
+    ("address", "-O2 -fsanitize=address", "-fsanitize=address", []),
+    ("thread", "-O2 -fsanitize=thread", "-fsanitize=thread", []),
 ]
 
 
