@@ -148,6 +148,31 @@ static const char *value_of(char *text, const char *key)
     return *at ? at : NULL;
 }
 
+/* The number behind a key of /proc/cpuinfo's first processor; -1. */
+static long number_of(const char *text, const char *key)
+{
+    const char *at = strstr(text, key);
+
+    if (!at)
+        return -1;
+    at += strlen(key);
+    at += strspn(at, " \t:");
+    return *at >= '0' && *at <= '9' ? strtol(at, NULL, 10) : -1;
+}
+
+const char *mr_machine_model(const char *cpuinfo, char out[MR_MACHINE_MODEL_SIZE])
+{
+    long family = number_of(cpuinfo, "cpu family\t");
+    long model = number_of(cpuinfo, "\nmodel\t");
+    long stepping = number_of(cpuinfo, "\nstepping\t");
+
+    if (family < 0 || model < 0)
+        return NULL;
+    (void)snprintf(out, MR_MACHINE_MODEL_SIZE, "family %ld, model %ld, stepping %ld",
+                   family, model, stepping);
+    return out;
+}
+
 static enum mr_status member(struct mr_buffer *out, const char *name, const char *value)
 {
     enum mr_status status = mr_buffer_append_format(out, "\"%s\": ", name);
@@ -158,6 +183,8 @@ static enum mr_status member(struct mr_buffer *out, const char *name, const char
 enum mr_status mr_machine_describe(struct mr_buffer *out)
 {
     char cpu[8192], memory[512], governor[128], kernel[512] = "";
+    char text[MR_MACHINE_MODEL_SIZE];
+    const char *model;
     struct utsname names;
     const char *memory_kib;
     enum mr_status status;
@@ -171,7 +198,12 @@ enum mr_status mr_machine_describe(struct mr_buffer *out)
                      sizeof(governor));
     governor[strcspn(governor, "\n")] = '\0';
     memory_kib = value_of(memory, "MemTotal");
+    model = mr_machine_model(cpu, text); /* before value_of() cuts */
     status = member(out, "processor", value_of(cpu, "model name"));
+    if (status == MR_OK)
+        status = mr_buffer_append_text(out, ", ");
+    if (status == MR_OK)
+        status = member(out, "processor_model", model);
     if (status == MR_OK)
         status = mr_buffer_append_format(
             out, ", \"cpus\": %" PRIu32 ", \"memory_kib\": %lld, ", mr_machine_cpus(),

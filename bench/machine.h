@@ -40,9 +40,16 @@ void mr_machine_leave_cpu(int cpu);
 /* Processors that this process may use. */
 uint32_t mr_machine_cpus(void);
 
+#define MR_MACHINE_MODEL_SIZE 96
 /*
- * Appends the members of a JSON object, without its braces: processor, cpus, kernel,
- * memory_kib, governor, tick_clock. What is not known is null. The buffer's failures.
+ * What tells processors apart whose names do not, from /proc/cpuinfo's text; NULL: it does
+ * not tell, as on other processors than x86's.
+ */
+const char *mr_machine_model(const char *cpuinfo, char out[MR_MACHINE_MODEL_SIZE]);
+/*
+ * Appends the members of a JSON object, without its braces: processor, processor_model,
+ * cpus, kernel, memory_kib, governor, tick_clock. What is not known is null. The buffer's
+ * failures.
  */
 enum mr_status mr_machine_describe(struct mr_buffer *out);
 

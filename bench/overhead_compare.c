@@ -264,7 +264,7 @@ static void tell_differences(const struct environments *environments)
 /* Of these the speed of everything is; where it is not known they are taken for the same. */
 static bool tell_machines(const struct environments *environments)
 {
-    static const char *const keys[] = {"processor", "kernel"};
+    static const char *const keys[] = {"processor", "processor_model", "kernel"};
     const json_t *one = json_object_get(environments->of[0], "machine");
     const json_t *other = json_object_get(environments->of[1], "machine");
     bool do_differ = false;

@@ -103,12 +103,13 @@ def check_machine(folder):
     ring, kieker = CASE + "-r64k", "writing/kieker/monotonic/block/d10-t1-m0"
     xray = "writing/xray-fdr/tsc/none/d10-t1-m0"
     base = {none: scaled(QUIET, 10), clang: scaled(QUIET, 20), java: scaled(QUIET, 5)}
-    here = {"processor": "A", "kernel": "Linux 6", "governor": "x"}
+    here = {"processor": "A", "processor_model": "family 25, model 1, stepping 1", "kernel": "Linux 6", "governor": "x"}
     leave(folder / "here", {**base, CASE: QUIET, ring: QUIET, xray: QUIET, kieker: QUIET}, machine=here)
     # Twice as fast, each by its own program; what is slower than that differs.
     fast = {**{case: scaled(rates, 2) for case, rates in base.items()}, CASE: scaled(QUIET, 2), ring: scaled(QUIET, 1.6),
             xray: scaled(QUIET, 2), kieker: scaled(QUIET, 2)}
-    for name, there in [("processor", {**here, "processor": "B"}), ("kernel", {**here, "kernel": "Linux 7"})]:
+    for name, there in [("processor", {**here, "processor": "B"}), ("kernel", {**here, "kernel": "Linux 7"}),
+                        ("processor_model", {**here, "processor_model": "family 25, model 17, stepping 1"})]:
         leave(folder / name, fast, machine=there)
         run = compare(folder, "here", name)
         verdicts = {line.split()[0]: line for line in run.stdout.splitlines() if "loops)" in line}

@@ -69,6 +69,21 @@ static void this_machine_has_processors_and_ticks(void **state)
     assert_true(mr_machine_cpus() > 0);
 }
 
+/* In virtual machines the name is "AMD EPYC", whichever it is. */
+static void a_processor_is_known_by_its_numbers(void **state)
+{
+    static const char cpuinfo[] = "processor\t: 0\nvendor_id\t: AuthenticAMD\n"
+                                  "cpu family\t: 25\nmodel\t\t: 17\n"
+                                  "model name\t: AMD EPYC\nstepping\t: 1\n";
+    char text[MR_MACHINE_MODEL_SIZE];
+
+    MR_UNUSED(state);
+    assert_string_equal(mr_machine_model(cpuinfo, text),
+                        "family 25, model 17, stepping 1");
+    assert_null(mr_machine_model("", text));
+    assert_null(mr_machine_model("processor\t: 0\nCPU implementer\t: 0x41\n", text));
+}
+
 static void json_text_is_escaped(void **state)
 {
     struct mr_buffer out;
@@ -90,6 +105,7 @@ int main(void)
         cmocka_unit_test(steal_is_a_share_of_the_time_between),
         cmocka_unit_test(others_took_what_is_neither_idle_nor_stolen_nor_ours),
         cmocka_unit_test(this_machine_has_processors_and_ticks),
+        cmocka_unit_test(a_processor_is_known_by_its_numbers),
         cmocka_unit_test(json_text_is_escaped),
     };
 
