@@ -65,7 +65,7 @@ enum mr_status mr_rival_uftrace_begin(struct mr_rivals *rivals, struct mr_words 
 {
     MR_UNUSED(env);
     MR_UNUSED(error);
-    mr_words_split(argv, "uftrace record -d");
+    mr_words_split(argv, MR_RIVAL_UFTRACE);
     mr_words_add(argv, "%s", rivals->folder);
     return MR_OK;
 }
@@ -158,10 +158,10 @@ enum mr_status mr_rival_lttng_begin(struct mr_rivals *rivals, struct mr_words *a
     if (status == MR_OK)
         status = lttng(rivals,
                        "lttng --no-sessiond enable-event --session " LTTNG_SESSION " -u",
-                       "lttng_ust_cyg_profile_fast:*", error);
+                       MR_RIVAL_LTTNG_EVENTS, error);
     if (status == MR_OK)
         status = lttng(rivals, "lttng --no-sessiond start " LTTNG_SESSION, NULL, error);
-    mr_words_add(env, "LD_PRELOAD=liblttng-ust-cyg-profile-fast.so.1");
+    mr_words_add(env, MR_RIVAL_LTTNG_ENV);
     return status;
 }
 
@@ -198,11 +198,9 @@ enum mr_status mr_rival_xray_begin(struct mr_rivals *rivals, struct mr_words *ar
 {
     MR_UNUSED(argv);
     MR_UNUSED(error);
-    mr_words_add(env,
-                 "XRAY_OPTIONS=patch_premain=true xray_mode=xray-fdr "
-                 "xray_logfile_base=%s/xray.",
+    mr_words_add(env, "XRAY_OPTIONS=" MR_RIVAL_XRAY " xray_logfile_base=%s/xray.",
                  rivals->folder);
-    mr_words_add(env, "XRAY_FDR_OPTIONS=func_duration_threshold_us=0");
+    mr_words_add(env, MR_RIVAL_XRAY_FDR);
     return MR_OK;
 }
 
@@ -246,6 +244,10 @@ static enum mr_status describe(const struct mr_rivals *rivals,
         status = mr_buffer_append_text(out, ", \"cflags\": ");
     if (status == MR_OK)
         status = mr_bench_json_text(out, variant->cflags);
+    if (status == MR_OK)
+        status = mr_buffer_append_text(out, ", \"words\": ");
+    if (status == MR_OK)
+        status = mr_bench_json_text(out, variant->words);
     return status == MR_OK ? mr_buffer_append_text(out, "}") : status;
 }
 

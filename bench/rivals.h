@@ -23,6 +23,13 @@ struct mr_rivals {
     pid_t session_daemon;  /* LTTng's, if we had to start one */
 };
 
+/* How each is run, which environment.json tells; each file and folder of theirs is below `folder`. */
+#define MR_RIVAL_UFTRACE "uftrace record -d"
+#define MR_RIVAL_LTTNG_EVENTS "lttng_ust_cyg_profile_fast:*"
+#define MR_RIVAL_LTTNG_ENV "LD_PRELOAD=liblttng-ust-cyg-profile-fast.so.1"
+#define MR_RIVAL_XRAY "patch_premain=true xray_mode=xray-fdr"
+#define MR_RIVAL_XRAY_FDR "XRAY_FDR_OPTIONS=func_duration_threshold_us=0"
+
 /* MR_EIO ... */
 enum mr_status mr_rival_uftrace_begin(struct mr_rivals *rivals, struct mr_words *argv,
                                       struct mr_words *env, struct mr_error *error);
@@ -42,7 +49,7 @@ void mr_rival_xray_end(struct mr_rivals *rivals, double *events, double *bytes);
  */
 enum mr_status mr_rival_check_loaded(struct mr_command *command, struct mr_error *error);
 
-/* Appends "name": {"version", "cflags"}, ... of the rivals among `used`, a bit for each of mr_variants. */
+/* Appends "name": {"version", "cflags", "words"}, ... of the rivals among `used`, a bit for each of mr_variants. */
 enum mr_status mr_rivals_describe(const struct mr_rivals *rivals, uint32_t used,
                                   struct mr_buffer *out);
 /* Allowed where nothing was started. */

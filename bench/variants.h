@@ -38,6 +38,7 @@ struct mr_variant {
     const char *cflags;       /* more, for what is traced */
     const char *libs;         /* more, for linking */
     const char *tool;         /* the rival's program, which must be there; NULL */
+    const char *words;        /* of a rival: how it is run, to be told */
     const char *clock, *sink; /* of a rival, for the case's name */
     bool spans_only;          /* has no way into code that nobody changed */
     /* Of a rival; words come before the program and its arguments. MR_EIO ... */

@@ -279,6 +279,8 @@ def check_peers(folder):
         check(len(cases) == 1 or f"{name}: " in run.stderr or f"writing/{name}/" in run.stderr, f"{name}: {run.stderr}")
         for case in cases:
             check(find(lines, case, "response_ns")["value"] > 0, case)
+            used = json.loads((folder / "millrace.bench" / "environment.json").read_text())["rivals"][name]
+            check(name in used["version"] and name in used["words"] and used["cflags"], f"{name} is not described: {used}")
 
 
 def check_interrupt(folder):
