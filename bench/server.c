@@ -64,6 +64,23 @@ static bool read_ready(const char *path, char *out, size_t size)
     return listen != NULL;
 }
 
+/* The log goes with its folder, so its last line is told; of a full disk it may be empty. */
+static enum mr_status tell_not_started(const char *name, const char *log,
+                                       struct mr_error *error)
+{
+    char line[160], last[160] = "nothing: is there room for its files?";
+    FILE *file = fopen(log, "re");
+
+    while (file && fgets(line, sizeof(line), file)) {
+        line[strcspn(line, "\n")] = '\0';
+        if (*line)
+            (void)snprintf(last, sizeof(last), "%s", line);
+    }
+    if (file)
+        (void)fclose(file);
+    return mr_error_set(error, MR_EIO, "the %s did not start; it said %s", name, last);
+}
+
 enum mr_status mr_server_run(const char *folder, const char *name, struct mr_words *argv,
                              pid_t *pid, char *endpoint, size_t size,
                              struct mr_error *error)
@@ -89,8 +106,7 @@ enum mr_status mr_server_run(const char *folder, const char *name, struct mr_wor
     }
     while (!read_ready(ready, endpoint, size)) {
         if (has_ended(pid, &usage) || mr_clock_monotonic_ns() > deadline_ns)
-            return mr_error_set(error, MR_EIO, "the %s did not start; see %.100s", name,
-                                log);
+            return tell_not_started(name, log, error);
         pause_2ms();
     }
     return MR_OK;

@@ -31,7 +31,7 @@ struct mr_server {
 
 /*
  * Any command of ours that writes a ready file: `argv`, with what it needs behind it, in a process that dies with us; its
- * endpoint. MR_EIO: it did not come up; FOLDER/NAME.log says why.
+ * endpoint. MR_EIO: it did not come up, with the last line that it wrote to FOLDER/NAME.log.
  */
 enum mr_status mr_server_run(const char *folder, const char *name, struct mr_words *argv,
                              pid_t *pid, char *endpoint, size_t size,
@@ -39,7 +39,7 @@ enum mr_status mr_server_run(const char *folder, const char *name, struct mr_wor
 /* SIGTERM, and SIGKILL after 30 s; what it took. Nothing for a pid of 0, which it is behind it. */
 void mr_server_end(pid_t *pid, struct mr_usage *usage);
 
-/* MR_EIO when one does not come up; FOLDER/worker.log or master.log says why. */
+/* MR_EIO when one does not come up, with its last words. */
 enum mr_status mr_server_start(struct mr_server *server,
                                const struct mr_server_config *config,
                                struct mr_error *error);
