@@ -54,7 +54,7 @@ struct mr_path {
     uint64_t self_sum;
     struct mr_known total, self;
     struct mr_bins bins; /* of totals */
-    uint32_t expected;   /* where the children of its last node are stored (shapes.h) */
+    uint32_t expected;   /* its last node (shapes.h); MR_NODE_NONE */
     uint32_t next;       /* the sibling that is likely to be opened after it */
     /* The second one. */
     uint64_t total_min, total_max, self_min, self_max;

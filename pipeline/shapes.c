@@ -11,10 +11,10 @@
 #define CAPACITY_FIRST 1024u
 #define SCRATCH_MAX ((size_t)256 << 20)
 
-/* Hashes are the same everywhere, so a sender may make as many as it likes that end alike; where they begin it cannot know. */
+/* By the key once more: lists can be chosen so that their hashes differ by what one knows, wherever these begin. */
 static uint32_t first_slot(const struct mr_nodes *nodes, uint64_t hash)
 {
-    return (uint32_t)(hash * nodes->key >> 32) & nodes->slot_mask;
+    return (uint32_t)((hash ^ hash >> 29) * nodes->key >> 32) & nodes->slot_mask;
 }
 
 static uint32_t *slot_for(const struct mr_nodes *nodes, uint64_t hash)
@@ -62,9 +62,9 @@ static bool make_child_room(struct mr_nodes *nodes, uint32_t count)
 
     if (count > nodes->child_limit - nodes->child_count)
         return false;
-    if (nodes->pool_used + count + 1 <= nodes->pool_capacity)
+    if (nodes->child_count + count <= nodes->pool_capacity)
         return true;
-    while (capacity < nodes->pool_used + count + 1)
+    while (capacity < nodes->child_count + count)
         capacity *= 2;
     grown = realloc(nodes->children, capacity * sizeof(*grown));
     if (!grown)
@@ -90,10 +90,9 @@ enum mr_status mr_nodes_init(struct mr_nodes *nodes, const struct mr_sites *site
         mr_nodes_fini(nodes);
         return MR_ENOMEM;
     }
-    nodes->items[0] = (struct mr_node){.site = UINT32_MAX}; /* is never found */
+    nodes->items[0] =
+        (struct mr_node){.site = UINT32_MAX, .count = UINT32_MAX}; /* is never found */
     nodes->count = 1;
-    nodes->children[MR_LIST_OTHER] = MR_NODE_NONE;
-    nodes->pool_used = 1;
     return MR_OK;
 }
 
@@ -152,7 +151,7 @@ static uint32_t add(struct mr_nodes *nodes, uint64_t hash, uint32_t site,
                     const uint64_t *children, uint32_t count)
 {
     struct mr_node node = {
-        .hash = hash, .site = site, .first = nodes->pool_used, .count = count};
+        .hash = hash, .site = site, .first = nodes->child_count, .count = count};
 
     nodes->is_refused = nodes->budget && !mr_node_budget_takes(nodes->budget, hash);
     if (nodes->is_refused || !make_room(nodes, count) ||
@@ -160,9 +159,7 @@ static uint32_t add(struct mr_nodes *nodes, uint64_t hash, uint32_t site,
         return MR_NODE_NONE;
     if (count)
         memcpy(nodes->children + node.first, children, count * sizeof(*children));
-    nodes->children[node.first + count] = MR_LIST_END | nodes->count;
     nodes->child_count += count;
-    nodes->pool_used += count + 1;
     *slot_for(nodes, hash) = nodes->count;
     nodes->items[nodes->count] = node;
     return nodes->count++;
@@ -223,7 +220,7 @@ uint32_t mr_nodes_intern(struct mr_nodes *nodes, uint32_t site, uint64_t *childr
 {
     if (nodes->exactness == MR_EXACTNESS_SET && !sort_children(nodes, children, &count))
         return MR_NODE_NONE;
-    return mr_nodes_intern_hashed(nodes, mr_node_hash(site, children, count), site,
+    return mr_nodes_intern_hashed(nodes, mr_node_hash(nodes, site, children, count), site,
                                   children, count);
 }
 
@@ -264,7 +261,7 @@ static void keep_below(struct mr_nodes *nodes)
 
 void mr_nodes_forget(struct mr_nodes *nodes, uint32_t *map)
 {
-    uint32_t kept = 1, used = 1;
+    uint32_t kept = 1, used = 0;
 
     keep_below(nodes);
     map[0] = MR_NODE_NONE;
@@ -281,15 +278,13 @@ void mr_nodes_forget(struct mr_nodes *nodes, uint32_t *map)
             nodes->children[used++] =
                 mr_child_repeat(child) << 32 | map[mr_child_node(child)];
         }
-        nodes->children[used++] = MR_LIST_END | kept;
         node.first = first;
         node.flags &= ~(uint32_t)MR_NODE_KEEP;
-        node.hash = mr_node_hash(node.site, nodes->children + first, node.count);
+        node.hash = mr_node_hash(nodes, node.site, nodes->children + first, node.count);
         map[i] = kept;
         nodes->items[kept++] = node;
     }
     nodes->count = kept;
-    nodes->child_count = used - kept; /* without the ends and position 0 */
-    nodes->pool_used = used;
+    nodes->child_count = used;
     fill_slots(nodes);
 }

@@ -6,8 +6,8 @@
  *
  *     child:  repeat (high 32 bits, 0 = one or more) | node (low 32)
  *
- * Behind each stored list stands MR_LIST_END | its node, so that a list which is like one seen before is known by being
- * compared entry by entry as it grows: no hash, no table. Position 0 of the pool is like nothing.
+ * The hash of a folded list is made as the list grows, under a key that no sender knows: whether a list is that of a node which it
+ * likely is, 64 bits and a count tell; any other is found by one search.
  *
  * Exactness (FORMAT.md section 7) decides how a list grows: folded and exact append, a run of equal children being one
  * entry; set keeps each child once, in the order of their ids. Lists of open calls lie on a stack per stream (struct
@@ -34,9 +34,6 @@
 
 #define MR_NODE_NONE 0u /* node 0 is none */
 
-#define MR_LIST_END (UINT64_C(1) << 63) /* no child of a folded list has it */
-#define MR_LIST_OTHER 0u                /* the position from which nothing matches */
-
 enum mr_node_flag {
     MR_NODE_TOLD = 1, /* its definition went upward, or waits to */
     MR_NODE_KEEP = 2
@@ -57,10 +54,10 @@ struct mr_nodes {
     uint32_t count, capacity, limit;
     uint64_t *children; /* the pool */
     uint32_t child_count, child_limit;
-    uint32_t pool_used, pool_capacity; /* the lists and their ends */
+    uint32_t pool_capacity;
     uint32_t *slots;
     uint32_t slot_mask;
-    uint64_t key;                      /* of slots: mr_hash_key() */
+    uint64_t key;                      /* of hashes and slots: mr_hash_key() */
     struct mr_node_child *id_children; /* scratch */
     uint32_t id_capacity;
     struct mr_buffer scratch;
@@ -83,29 +80,34 @@ enum mr_status mr_nodes_init(struct mr_nodes *nodes, const struct mr_sites *site
                              uint32_t child_limit);
 void mr_nodes_fini(struct mr_nodes *nodes);
 
-static MR_ALWAYS_INLINE uint64_t mr_node_hash(uint32_t site, const uint64_t *children,
-                                              uint32_t count)
+/* Of a site and an empty list; then of the same with one more child. */
+static MR_ALWAYS_INLINE uint64_t mr_node_hash_first(const struct mr_nodes *nodes,
+                                                    uint32_t site)
 {
-    uint64_t hash = site * UINT64_C(0x9e3779b97f4a7c15) + count;
+    return (site + nodes->key) * UINT64_C(0x9e3779b97f4a7c15);
+}
+static MR_ALWAYS_INLINE uint64_t mr_node_hash_next(uint64_t hash, uint64_t child)
+{
+    return (hash ^ hash >> 32 ^ child) * UINT64_C(0xff51afd7ed558ccd);
+}
+/* What these come to for a whole list. */
+static MR_ALWAYS_INLINE uint64_t mr_node_hash(const struct mr_nodes *nodes, uint32_t site,
+                                              const uint64_t *children, uint32_t count)
+{
+    uint64_t hash = mr_node_hash_first(nodes, site);
 
     for (uint32_t i = 0; i < count; i++)
-        hash = (hash ^ hash >> 32 ^ children[i]) * UINT64_C(0xff51afd7ed558ccd);
-    return hash ^ hash >> 29;
+        hash = mr_node_hash_next(hash, children[i]);
+    return hash;
 }
 
-/* For folded lists: `position` of the list that this one was like so far, when `child` is added. */
-static MR_ALWAYS_INLINE uint32_t mr_nodes_match(const struct mr_nodes *nodes,
-                                                uint32_t position, uint64_t child)
+/* Whether a list of this hash and length, of the site of node `number`, is that node's. */
+static MR_ALWAYS_INLINE bool mr_node_has(const struct mr_nodes *nodes, uint32_t number,
+                                         uint64_t hash, uint32_t count)
 {
-    return nodes->children[position] == child ? position + 1 : MR_LIST_OTHER;
-}
-/* The node whose list ends at `position`, MR_NODE_NONE where none does. */
-static MR_ALWAYS_INLINE uint32_t mr_nodes_matched(const struct mr_nodes *nodes,
-                                                  uint32_t position)
-{
-    uint64_t end = nodes->children[position];
+    const struct mr_node *node = &nodes->items[number];
 
-    return end & MR_LIST_END ? (uint32_t)end : MR_NODE_NONE;
+    return node->hash == hash && node->count == count;
 }
 
 /* Whether node `number` is this one. */

@@ -107,7 +107,7 @@ static enum mr_status open_call(struct mr_reduce *reduce, struct mr_reduce_strea
         !(event->flags & MR_EVENT_ROOT)) /* a root's path is no child's */
         mr_reduce_foretell(&reduce->paths, &stream->frames[stream->depth - 1],
                            frame.path);
-    frame.like = reduce->paths.nodes[frame.path].expected;
+    frame.hash = mr_node_hash_first(&reduce->nodes, frame.site);
     frame.next = reduce->paths.nodes[frame.path].first;
     stream->frames[stream->depth++] = frame;
     stream->last += !(event->flags & MR_EVENT_UNKNOWN);
@@ -221,7 +221,7 @@ static bool add_child(const struct mr_reduce *reduce, struct mr_reduce_stream *s
     switch (reduce->config->exactness) {
     case MR_EXACTNESS_FOLDED:
         if (!last || mr_child_node(*last) != node) {
-            frame->like = mr_nodes_match(&reduce->nodes, frame->like, node);
+            frame->hash = mr_node_hash_next(frame->hash, node);
             return push_child(stream, node);
         }
         trace->is_folded = true;

@@ -19,7 +19,6 @@ static void renumber_paths(struct mr_reduce_stream *stream, const uint32_t *map)
         stream->counts->path = map[stream->counts->path];
     for (uint32_t i = 0; i < stream->depth; i++) {
         stream->frames[i].path = map[stream->frames[i].path];
-        stream->frames[i].like = MR_LIST_OTHER; /* lists move */
         stream->frames[i].last = MR_PATH_NONE;
         stream->frames[i].next = MR_PATH_NONE;
     }
@@ -48,11 +47,26 @@ static bool forget_paths(struct mr_reduce *reduce)
     free(map);
     for (uint32_t i = 1; i < reduce->paths.count; i++) {
         reduce->paths.nodes[i].entry = 0;
-        reduce->paths.nodes[i].expected = MR_LIST_OTHER;
+        reduce->paths.nodes[i].expected = MR_NODE_NONE;
     }
     reduce->entry_count = 0;
     reduce->paths_kept = reduce->paths.count;
     return true;
+}
+
+/* Nodes have other numbers. */
+static void hash_again(const struct mr_reduce *reduce, struct mr_reduce_stream *stream)
+{
+    uint32_t end = stream->child_count;
+
+    for (uint32_t i = stream->depth; i-- > 0;) {
+        struct mr_open_call *frame = &stream->frames[i];
+        uint32_t first = frame->first_child < end ? frame->first_child : end;
+
+        frame->hash = mr_node_hash(&reduce->nodes, frame->site, stream->children + first,
+                                   end - first);
+        end = first;
+    }
 }
 
 static bool forget_nodes(struct mr_reduce *reduce)
@@ -66,13 +80,16 @@ static bool forget_nodes(struct mr_reduce *reduce)
         for (uint32_t i = 0; i < stream->child_count; i++)
             mr_nodes_keep(&reduce->nodes, mr_child_node(stream->children[i]));
     mr_nodes_forget(&reduce->nodes, map);
-    for (struct mr_reduce_stream *stream = reduce->streams; stream; stream = stream->next)
+    for (struct mr_reduce_stream *stream = reduce->streams; stream;
+         stream = stream->next) {
         for (uint32_t i = 0; i < stream->child_count; i++) {
             uint64_t child = stream->children[i];
 
             stream->children[i] =
                 mr_child_repeat(child) << 32 | map[mr_child_node(child)];
         }
+        hash_again(reduce, stream);
+    }
     free(map);
     return true;
 }

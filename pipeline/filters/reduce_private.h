@@ -71,11 +71,11 @@ struct mr_open_call {
     uint32_t path;
     uint32_t first_child; /* its children on the child stack begin here */
     uint64_t child_ns;
-    uint32_t like;  /* position of a stored list that its children are like so far */
     uint32_t flags; /* enum mr_event_flag of its OPEN; FAILED: so far */
     uint32_t site;
     uint32_t last, next; /* paths of the child before, and of the likely next one */
     uint32_t opened;     /* place of its OPEN among all events taken, modulo 2^32 */
+    uint64_t hash;       /* folded: of its site and its children so far (shapes.h) */
 };
 
 /* One open call tree. */

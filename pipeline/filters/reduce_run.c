@@ -72,7 +72,9 @@ static bool close_root(struct mr_reduce *reduce, struct mr_reduce_stream *stream
         return false;
     set_time(reduce, &ended, event->ns - frame->enter_ns);
     shape = ready_shape(reduce, entry->last_shape, &ended);
-    if (!shape || mr_nodes_matched(&reduce->nodes, frame->like) != shape->node ||
+    if (!shape ||
+        !mr_node_has(&reduce->nodes, shape->node, frame->hash,
+                     stream->child_count - frame->first_child) ||
         path->window != reduce->window || !has_bin(&path->bins, &ended))
         return false;
     ended.calls = stream->closed + 1 - trace->closed - trace->elsewhere;

@@ -45,8 +45,8 @@ static bool play_node(struct player *player)
     uint32_t first = call->first_child, count = player->child_count - first;
     uint32_t known = nodes->count;
 
-    template->node = mr_nodes_intern_hashed(nodes, mr_node_hash(call->site, list, count),
-                                            call->site, list, count);
+    template->node = mr_nodes_intern_hashed(
+        nodes, mr_node_hash(nodes, call->site, list, count), call->site, list, count);
     if (template->node == MR_NODE_NONE || template->node >= known)
         return false;
     player->child_count = first;

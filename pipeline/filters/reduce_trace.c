@@ -125,11 +125,16 @@ void mr_reduce_stop_collecting(struct mr_reduce *reduce, struct mr_reduce_stream
 
 /* The node of a call whose children are those of its path's last one. */
 static uint32_t known_node(const struct mr_reduce *reduce,
-                           const struct mr_open_call *frame)
+                           const struct mr_reduce_stream *stream)
 {
-    if (reduce->config->exactness != MR_EXACTNESS_FOLDED)
+    const struct mr_open_call *frame = &stream->frames[stream->depth - 1];
+    uint32_t node = reduce->paths.nodes[frame->path].expected;
+
+    if (reduce->config->exactness != MR_EXACTNESS_FOLDED ||
+        !mr_node_has(&reduce->nodes, node, frame->hash,
+                     stream->child_count - frame->first_child))
         return MR_NODE_NONE;
-    return mr_nodes_matched(&reduce->nodes, frame->like);
+    return node;
 }
 
 /* Interns the children of the innermost call. False when there is no room. */
@@ -142,7 +147,7 @@ static bool intern(struct mr_reduce *reduce, struct mr_reduce_stream *stream,
                             stream->children + frame->first_child,
                             stream->child_count - frame->first_child);
     if (*node != MR_NODE_NONE)
-        reduce->paths.nodes[frame->path].expected = reduce->nodes.items[*node].first;
+        reduce->paths.nodes[frame->path].expected = *node;
     else if (reduce->nodes.is_refused)
         mr_reduce_stop_collecting(reduce, stream, MR_REDUCE_TRACES_NEW);
     return *node != MR_NODE_NONE || reduce->nodes.is_refused;
@@ -153,7 +158,7 @@ enum mr_status mr_reduce_node(struct mr_reduce *reduce, struct mr_reduce_stream 
 {
     enum mr_status status;
 
-    *node = known_node(reduce, &stream->frames[stream->depth - 1]);
+    *node = known_node(reduce, stream);
     if (*node != MR_NODE_NONE || intern(reduce, stream, node))
         return MR_OK;
     status = mr_reduce_forget(reduce);

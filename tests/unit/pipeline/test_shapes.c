@@ -176,7 +176,7 @@ static void shapes_whose_hashes_end_alike_do_not_meet(void **state)
         leaves[i] = mr_nodes_intern(&nodes, 1 + i, NULL, 0);
     for (uint32_t i = 0; i < 9 * FLOOD_LISTS && nodes.count < FLOOD_NODES; i++) {
         make_list(leaves, i / 9, list);
-        if ((mr_node_hash(1 + i % 9, list, 4) & FLOOD_BITS) == 0)
+        if ((mr_node_hash(&nodes, 1 + i % 9, list, 4) & FLOOD_BITS) == 0)
             assert_int_not_equal(mr_nodes_intern(&nodes, 1 + i % 9, list, 4),
                                  MR_NODE_NONE);
     }
