@@ -151,6 +151,35 @@ static inline bool mr_arch_can_flush(void)
 #endif
 }
 
+#define MR_ARCH_FAMILY_ZEN5 26u
+
+/* As AMD counts; 0: another maker's. */
+static inline unsigned mr_arch_amd_family(void)
+{
+#if defined(__x86_64__)
+    unsigned a, b = 0, c = 0, d = 0, family;
+
+    if (!__get_cpuid(0, &a, &b, &c, &d) || b != signature_AMD_ebx ||
+        c != signature_AMD_ecx || d != signature_AMD_edx ||
+        !__get_cpuid(1, &a, &b, &c, &d))
+        return 0;
+    family = a >> 8 & 0xf;
+    return family == 0xf ? family + (a >> 20 & 0xff) : family;
+#else
+    return 0;
+#endif
+}
+
+/*
+ * Whether it pays for lines that their owner writes again. From Zen 5 on a line that
+ * another processor has read comes as soon as it is asked for ahead, and flushing makes
+ * it slower in every second run (docs/why/2026-11-20-hybrid-clock.md).
+ */
+static inline bool mr_arch_should_flush(void)
+{
+    return mr_arch_can_flush() && mr_arch_amd_family() < MR_ARCH_FAMILY_ZEN5;
+}
+
 /*
  * Takes the cache line of `word` out of all caches, of this processor and of others; what
  * it holds is in memory then. Only where mr_arch_can_flush().

@@ -496,7 +496,7 @@ enum mr_status mr_writer_start(struct mr_probe *probe)
     probe->writer->probe = probe;
     probe->writer->idle_ns = IDLE_MIN_NS;
     probe->writer->nap_ns = NAP_MIN_NS;
-    probe->writer->can_flush = mr_arch_can_flush();
+    probe->writer->should_flush = mr_arch_should_flush();
     probe->writer->epochs.newest = 1;
     probe->writer->epochs.changes = &probe->changes;
     if (mr_changes_attach(&probe->changes, &probe->writer->modules) != MR_OK)

@@ -112,7 +112,7 @@ struct mr_writer {
     uint64_t flush_sequence;
     uint64_t moved_at_ns, moved_bytes; /* by the last pass */
     bool has_more;                     /* in the rings, to go by the last frame */
-    bool can_flush;                    /* mr_arch_can_flush() */
+    bool should_flush;                 /* mr_arch_should_flush() */
     bool is_near;                      /* the receiver is on this host */
     bool is_out_of_room;               /* since the last look of `standing` */
     struct mr_standing standing;

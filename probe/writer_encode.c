@@ -224,7 +224,7 @@ void mr_writer_open_frame(struct mr_writer *writer, uint8_t *payload)
     writer->frame.epochs = &writer->epochs;
     if (mr_writer_is_hybrid(writer)) {
         writer->frame.ticker = &writer->probe->ticker;
-        writer->frame.is_flushing = writer->can_flush;
+        writer->frame.is_flushing = writer->should_flush;
     }
 }
 
