@@ -33,7 +33,7 @@
 
 /* Faster ticks cost the events more in cache misses than slower ones save in error. */
 #define MR_TICK_NS 1000
-/* Events per read at most; the prefix of a power of two, see mr_tick_read(). */
+/* Events per read at most; see mr_tick_read(). */
 #define MR_TICK_EVENTS 32
 #define MR_TICK_JITTER_MASK 1
 #define MR_TICK_NONE 1 /* 0 is the number of a thread that does not share a read */
@@ -68,28 +68,26 @@ static MR_ALWAYS_INLINE MR_NO_INSTRUMENT void mr_tick_forget(struct mr_tick_view
 }
 
 /*
- * How many of `events` may share a read, at the pace of those since the last one: no more
- * than come in a tick, whether anybody ticks or not.
+ * How many of `events`, which is MR_TICK_EVENTS or less, may share a read, at the pace of
+ * those since the last one: no more than come in a tick, whether anybody ticks or not.
  */
 static MR_ALWAYS_INLINE MR_NO_INSTRUMENT uint64_t mr_tick_share(
     const struct mr_tick_view *view, uint64_t cursor, uint64_t now, uint64_t events)
 {
-    uint64_t period = mr_load_relaxed(&mr_tick.stale_ticks) / 2, elapsed, share;
+    uint64_t period = mr_load_relaxed(&mr_tick.stale_ticks) / 2;
+    uint64_t elapsed = now - view->ticks, came = cursor - view->from, share;
 
-    elapsed = now - view->ticks;
-    if (elapsed <= period || period == 0)
+    if (came * (period / MR_TICK_EVENTS) >= elapsed || period == 0)
         return events;
-    share = (cursor - view->from) / (elapsed / period);
-    if (share >= events)
-        return events;
+    share = elapsed > period ? came / (elapsed / period) : came * period / elapsed;
     return share > 0 ? share : 1;
 }
 
 /*
  * Notes that the event at `cursor` read the counter, `now`, while `number` was published;
  * how many events, this one included, share it. That varies, by the counter's low bits,
- * between 31 and 32: else a loop whose events are a multiple of the number would have its
- * time told at the same place in each round. 1: nothing is shared.
+ * by one: else a loop whose events are a multiple of the number would have its time told at
+ * the same place in each round. 1: nothing is shared.
  */
 static MR_ALWAYS_INLINE MR_NO_INSTRUMENT uint64_t mr_tick_read(struct mr_tick_view *view,
                                                                uint64_t cursor,

@@ -88,14 +88,14 @@ static void without_a_ticker_every_event_reads(void **state)
 static void a_ticker_that_stands_still_is_noticed(void **state)
 {
     struct rig *rig = rig_new(4096, MR_POLICY_DROP);
-    uint64_t ticks[100];
+    uint64_t ticks[3 * MR_TICK_EVENTS];
 
     (void)state;
     mr_store_relaxed(&mr_tick.stale_ticks, 1); /* any two reads are further apart */
     publish(8);
-    events(rig, 100, ticks);
+    events(rig, 3 * MR_TICK_EVENTS, ticks);
     /* One run at the most before the standstill shows, and then none. */
-    for (uint32_t i = MR_TICK_EVENTS + 1; i < 100; i++)
+    for (uint32_t i = MR_TICK_EVENTS + 1; i < 3 * MR_TICK_EVENTS; i++)
         assert_true(ticks[i] > ticks[i - 1]);
     publish(9); /* it moves again */
     events(rig, 2, ticks);
@@ -105,22 +105,60 @@ static void a_ticker_that_stands_still_is_noticed(void **state)
 
 #define PERIOD 20000
 
+/* The counter moves on by `span` at least. */
+static void wait_for(uint64_t span)
+{
+    uint64_t start = mr_clock_ticks();
+
+    while (mr_clock_ticks() - start < span)
+        mr_cpu_relax();
+}
+
 /* What comes once in a tick or less shares no read, whether the ticker goes on or not. */
 static void rare_events_share_no_read(void **state)
 {
     struct rig *rig = rig_new(4096, MR_POLICY_DROP);
-    uint64_t ticks[2], start;
+    uint64_t ticks[2];
 
     (void)state;
     mr_store_relaxed(&mr_tick.stale_ticks, 2 * PERIOD);
     for (uint64_t number = 20; number < 30; number++) {
         publish(number);
-        for (start = mr_clock_ticks(); mr_clock_ticks() - start < 2 * PERIOD;)
-            mr_cpu_relax();
+        wait_for(2 * PERIOD);
         events(rig, 1, ticks);
     }
     events(rig, 1, ticks + 1); /* the number is that of the one before */
     assert_true(ticks[1] > ticks[0]);
+    rig_free(rig);
+}
+
+/* Two events in most of a tick: a read is shared by no more than come in one. */
+static void few_events_share_a_read_though_nobody_ticks(void **state)
+{
+    struct rig *rig = rig_new(4096, MR_POLICY_DROP);
+    uint64_t tick = UINT64_C(100) * PERIOD, ticks[8];
+    uint32_t reads = 0;
+
+    (void)state;
+    mr_store_relaxed(&mr_tick.stale_ticks, 2 * tick);
+    publish(31);
+    for (int i = 0; i < 2; i++)
+        mr_ring_event_hybrid(&rig->thread, mr_event_enter(SITE));
+    wait_for(tick / 2);
+    publish(32);
+    mr_ring_event_hybrid(&rig->thread,
+                         mr_event_enter(SITE)); /* reads, and tells the pace */
+    for (int i = 0; i < 5; i++)
+        mr_ring_event_hybrid(&rig->thread, mr_event_enter(SITE));
+    (void)rig_drain(rig, RIG_FRAME_SIZE);
+    for (uint32_t i = 0; i < 8;) {
+        assert_true(rig_next(rig));
+        if (rig->record.site == SITE)
+            ticks[i++] = rig->record.ticks;
+    }
+    for (uint32_t i = 3; i < 8; i++)
+        reads += ticks[i] != ticks[i - 1];
+    assert_true(reads > 0);
     rig_free(rig);
 }
 
@@ -223,15 +261,6 @@ static void nothing_is_shared_across_a_record_or_a_loss(void **state)
     rig_free(rig);
 }
 
-/* The counter moves on by PERIOD at least. */
-static void pass_a_period(void)
-{
-    uint64_t start = mr_clock_ticks();
-
-    while (mr_clock_ticks() - start < PERIOD)
-        mr_cpu_relax();
-}
-
 static struct mr_ticker *make_ticker(void)
 {
     struct mr_ticker *ticker = aligned_alloc(MR_CACHE_LINE, sizeof(*ticker));
@@ -254,7 +283,7 @@ static void who_drains_ticks_where_nobody_else_does(void **state)
     number = mr_tick_beat(ticker);
     assert_true(number >= start && mr_load_relaxed(&mr_tick.number) == number);
     assert_true(mr_tick_count(ticker) == 0); /* from no tick there is no gap */
-    pass_a_period();
+    wait_for(PERIOD);
     number = mr_tick_beat(ticker);
     assert_true(mr_load_relaxed(&mr_tick.number) == number && number > start);
     assert_true(mr_tick_count(ticker) == 1);
@@ -314,6 +343,7 @@ int main(void)
         cmocka_unit_test(without_a_ticker_every_event_reads),
         cmocka_unit_test(a_ticker_that_stands_still_is_noticed),
         cmocka_unit_test(rare_events_share_no_read),
+        cmocka_unit_test(few_events_share_a_read_though_nobody_ticks),
         cmocka_unit_test(a_new_ring_begins_with_a_read),
         cmocka_unit_test(events_share_reads_over_many_laps),
         cmocka_unit_test(an_event_begins_again_unless_a_handler_came),
