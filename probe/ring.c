@@ -412,16 +412,15 @@ void mr_ring_event_one_slow(struct mr_thread *thread, uint64_t bits, uint64_t ti
 }
 
 /*
- * The lines of the events after the next ones were last with the writer, which has flushed
- * them where it can. To get one from memory takes as long as thirty events, and the
- * processor holds too few stores to wait for more than one or two.
+ * Events ask for the lines of those after them (mr_ring_event_shared()), which ends with
+ * the lap. Near to that, for the first lines of the next.
  */
-static void fetch_lines(const struct mr_thread *thread, uint64_t cursor)
+static void fetch_first_lines(const struct mr_thread *thread, uint64_t cursor)
 {
-    for (uint64_t ahead = UINT64_C(2) * MR_TICK_EVENTS;
-         ahead < UINT64_C(3) * MR_TICK_EVENTS; ahead += LINE_WORDS)
-        mr_arch_prefetch_write(
-            (uintptr_t)&thread->words[(cursor + ahead) & thread->mask]);
+    if ((cursor & thread->mask) + MR_TICK_EVENTS <= thread->mask)
+        return;
+    for (uint64_t i = 0; i < MR_RING_AHEAD_BYTES / sizeof(uint64_t); i += LINE_WORDS)
+        mr_arch_prefetch_write((uintptr_t)&thread->words[i]);
 }
 
 /*
@@ -462,7 +461,7 @@ void mr_ring_event_read(struct mr_thread *thread, uint64_t bits, uint64_t number
     events = mr_tick_read(view, mr_arch_reload(&thread->cursor), number, now);
     if (events > 1 && thread->period == now >> 31)
         share(thread, number, now, events - 1);
-    fetch_lines(thread, thread->cursor);
+    fetch_first_lines(thread, thread->cursor);
 }
 
 /*

@@ -52,6 +52,14 @@
 #define MR_RING_WORDS_MIN (UINT64_C(1) << 9) /* 4 KiB */
 #define MR_RING_NAME_SIZE 64
 
+/*
+ * Clock hybrid: each event asks for the line that is so far ahead. It was last with the
+ * writer, and takes as long as forty events; a processor holds too few stores to wait for
+ * more than one or two lines. 1024 and 2048 are as good, 768 is not; lines that are asked
+ * for at reads, eight or more at a time, come later (docs/why/2026-11-20-hybrid-clock.md).
+ */
+#define MR_RING_AHEAD_BYTES 1536
+
 struct mr_recorder_ring;
 
 /*
@@ -306,6 +314,7 @@ static MR_ALWAYS_INLINE MR_NO_INSTRUMENT void mr_ring_event_shared(
     }
     slot = thread->tick.base + index * sizeof(uint64_t);
     mr_store_release((_Atomic uint64_t *)(uintptr_t)slot, word); /* [W] */
+    mr_arch_prefetch_write(slot + MR_RING_AHEAD_BYTES);
 }
 
 /* Clock hybrid (probe/tick.h): mostly the time of the last read. */

@@ -255,6 +255,7 @@
     jne .Lagain_hybrid
     movq %fs:MR_STUB_THREAD_TICK_BASE(%rcx), %rcx
     movq %rax, (%rcx,%rdx,8) /* [W] of probe/ring.h */
+    prefetchw MR_STUB_AHEAD_HYBRID_BYTES(%rcx,%rdx,8)
     .cfi_remember_state
     restore %rdx
     restore %rcx

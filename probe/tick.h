@@ -33,8 +33,11 @@
 
 /* Faster ticks cost the events more in cache misses than slower ones save in error. */
 #define MR_TICK_NS 1000
-/* Events per read at most; see mr_tick_read(). */
-#define MR_TICK_EVENTS 32
+/*
+ * Events per read at most: where they come as fast as they can, a quarter of a tick. Fewer
+ * cost reads, more cost resolution. See mr_tick_read().
+ */
+#define MR_TICK_EVENTS 96
 #define MR_TICK_JITTER_MASK 1
 #define MR_TICK_NONE 1 /* 0 is the number of a thread that does not share a read */
 
