@@ -216,6 +216,9 @@ def test_globs_that_match_nothing_are_named(chain):
         line = attach(server.pid, "--on", "--only", "prase_head", "--endpoint", endpoint, status=common.USAGE)
         check("no function 'prase_head' that can be switched (near: parse_head" in line, line)
         check(status_of(server.pid)["state"] == "off", "nothing matched, and it is on")
+        line = attach(server.pid, "--on", "--except", "prase_head", "--endpoint", endpoint, status=common.USAGE)
+        check("no function 'prase_head' that can be switched (near: parse_head" in line, line)
+        check(status_of(server.pid)["state"] == "on", "what was not excepted is off")
         server.end()
     if not common.HAS_SITES:
         return "hooks only: no patchable functions on this machine"
