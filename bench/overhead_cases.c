@@ -6,6 +6,7 @@
 #include "bench/names.h"
 #include "bench/probe_counters.h"
 #include "bench/self_check.h"
+#include "probe/ring.h"
 
 #include <inttypes.h>
 #include <math.h>
@@ -103,6 +104,18 @@ static enum mr_status check_timing(const struct mr_overhead_options *options,
                         options->self_check ? "--self-check" : "--raw");
 }
 
+/* As the probe has it: there it would be a run that recorded nothing. */
+static enum mr_status check_ring(const struct mr_overhead_options *options,
+                                 struct mr_error *error)
+{
+    if (options->ring_bytes == 0 || (options->ring_bytes >= MR_RING_BYTES_MIN &&
+                                     options->ring_bytes <= MR_RING_BYTES_MAX))
+        return MR_OK;
+    return mr_error_set(error, MR_EUSAGE,
+                        "--ring-size: %" PRIu64 " is out of range (0, or 4K to 1G)",
+                        options->ring_bytes);
+}
+
 enum mr_status mr_overhead_check(struct mr_overhead_options *options,
                                  struct mr_error *error)
 {
@@ -111,6 +124,8 @@ enum mr_status mr_overhead_check(struct mr_overhead_options *options,
 
     if (status == MR_OK)
         status = check_timing(options, error);
+    if (status == MR_OK)
+        status = check_ring(options, error);
     if (status == MR_OK)
         status = mr_probe_counters_check("--counters", options->counters, error);
     if (options->quick && options->calls > QUICK_CALLS)
@@ -230,6 +245,10 @@ static uint64_t calls_of(const struct mr_overhead_bench *bench,
     return calls > CALLS_LEAST ? (uint64_t)calls : CALLS_LEAST;
 }
 
+/* What is sent nowhere knows no link. */
+static const uint32_t linked_phases =
+    UINT32_C(1) << MR_PHASE_WRITING | UINT32_C(1) << MR_PHASE_REDUCTION;
+
 static enum mr_status add_point(struct mr_overhead_bench *bench,
                                 const struct choice *choice,
                                 const struct mr_variant *door,
@@ -241,9 +260,8 @@ static enum mr_status add_point(struct mr_overhead_bench *bench,
     uint32_t phases = choice->phases & swept;
     struct mr_overhead_case which = {.variant = door, .is_swept = true};
 
-    if (point.is_slow_link) /* what is sent nowhere knows no link */
-        phases = choice->phases &
-                 (UINT32_C(1) << MR_PHASE_WRITING | UINT32_C(1) << MR_PHASE_REDUCTION);
+    if (point.is_slow_link)
+        phases = choice->phases & linked_phases;
     if (point.ring_bytes > 0)
         phases &= ~(UINT32_C(1) << MR_PHASE_NONE);
     if (!point.is_slow_link) /* there buffers hold what a few calls make */
@@ -257,9 +275,14 @@ static enum mr_status add_link(struct mr_overhead_bench *bench,
                                struct mr_overhead_point point)
 {
     struct mr_error error = MR_ERROR_NONE;
-    enum mr_status status =
-        bench->link.is_up ? MR_OK : mr_link_up(&bench->link, LINK_MBIT, &error);
+    enum mr_status status;
 
+    if (!(choice->phases & linked_phases)) {
+        mr_bench_report_skip(&bench->report, "sweep link: nothing is sent in the phases "
+                                             "chosen; writing and reduction do");
+        return MR_OK;
+    }
+    status = bench->link.is_up ? MR_OK : mr_link_up(&bench->link, LINK_MBIT, &error);
     if (status == MR_END)
         return MR_END;
     if (status != MR_OK) {

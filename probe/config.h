@@ -16,9 +16,9 @@
 #include "net/endpoint.h"
 #include "net/wire.h"
 #include "probe/clock.h"
+#include "probe/ring.h"
 #include "probe/sites.h"
 
-#define MR_RING_BYTES_MIN UINT64_C(4096)
 #define MR_CONFIG_TEXT_SIZE 256
 #define MR_CONFIG_ATTRIBUTES_SIZE 4096
 #define MR_CONFIG_TOKEN_SIZE 1024

@@ -49,7 +49,9 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define MR_RING_WORDS_MIN (UINT64_C(1) << 9) /* 4 KiB */
+#define MR_RING_BYTES_MIN UINT64_C(4096)
+#define MR_RING_BYTES_MAX (UINT64_C(1) << 30)
+#define MR_RING_WORDS_MIN (MR_RING_BYTES_MIN / sizeof(uint64_t))
 #define MR_RING_NAME_SIZE 64
 
 /*

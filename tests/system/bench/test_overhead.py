@@ -178,6 +178,8 @@ def check_link(folder):
     lines = results(run)
     if "no slow link" not in run.stderr:
         check(find(lines, case_of("writing", "d10-t1-m0-500mbit"), "response_ns")["lost"] == 0, "lost")
+    run = bench(folder, *SHORT, "--phase", "none", "--sweep", "link", "--json")
+    check(results(run) and "sweep link: nothing is sent in the phases chosen; writing and reduction do" in run.stderr, run.stderr)
 
 
 def check_self_check(folder):
@@ -246,6 +248,7 @@ def check_bad_input(folder):
                             (["--counters", "page-fauls"], "--counters: page-fauls: no counter is called that: is page-faults meant?"),
                             (["--self-check", "--timing", "whole"], "--self-check needs the times of single root calls"),
                             (["--raw", "--timing", "whole"], "--raw needs the times of single root calls"),
+                            (["--ring-size", "100"], "--ring-size: 100 is out of range (0, or 4K to 1G)"),
                             (["reduction"], "unexpected argument 'reduction'")]:
         run = bench(folder, *arguments)
         check(run.returncode == 2 and text in run.stderr, f"{arguments}: {run.returncode}, {run.stderr}")
