@@ -30,7 +30,8 @@ def new_connections(balancer):
 
 
 def check_weights(balancer, workers):
-    system.wait_until(lambda: balancer.weight("w0") >= 85 and balancer.weight("w1") <= 60, level.WAIT_S, "weights by use")
+    system.wait_until(lambda: balancer.weight("w0") >= 85 and balancer.weight("w1") <= balancer.weight("w0") - 20, level.WAIT_S,
+                      "weights by use")  # how busy it gets is a matter of its speed
     idle, busy = new_connections(balancer)
     print(f"weights {balancer.weight('w0')} and {balancer.weight('w1')}: {idle} new connections to the idle worker, {busy} to the busy one")
     check(idle + busy == CONNECTIONS and idle > busy, "the idle worker got no more")
@@ -80,7 +81,7 @@ def check_all(balance):
         balancer = level.Balancer(chain, level.as_servers(workers), balance)
         programs = level.Programs(chain)
         try:
-            programs.start(workers[1].endpoint, 2, MILLRACE_POLICY="drop")
+            programs.start(workers[1].endpoint, 3, MILLRACE_POLICY="drop")
             check_weights(balancer, workers)
             programs.end()
             check_drain(balancer, workers, programs)
