@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Whether two runs agree: case by case, the ratio of what their loops measured. Where the machines differ that says nothing
- * of the tracer; so there each case is taken by `none` of its own run first, loop by loop.
+ * of the tracer; so there each case is taken by `none` of its own run first, loop by loop. On one machine a case that differs
+ * as much as `none` does, in which nothing is traced, tells of the machine: it is too noisy to tell.
  */
 #include "bench/overhead.h"
 
@@ -129,30 +130,6 @@ static enum verdict judge(const struct mr_stats *ratio, bool is_noisy, double sp
     return is_noisy || spread > NOISY ? TOO_NOISY : DIFFERS;
 }
 
-static enum verdict compare_series(const struct series *one, const struct series *other,
-                                   bool is_noisy)
-{
-    size_t count = one->count < other->count ? one->count : other->count;
-    struct mr_stats ratio = {.count = 0, .median = NAN, .low = NAN, .high = NAN};
-    enum verdict verdict = TOO_NOISY;
-
-    if (mr_stats_of_ratio(one->values, other->values, count, &ratio) == MR_OK)
-        verdict = judge(&ratio, is_noisy, fmax(spread_of(one), spread_of(other)));
-    (void)printf("%-60s %7.3f  (%.3f .. %.3f, %zu loops)  %s%s\n", one->name,
-                 ratio.median, ratio.low, ratio.high, ratio.count, verdict_names[verdict],
-                 ratio.count < LOOPS_MIN ? ": too few loops" : "");
-    return verdict;
-}
-
-/* Said, not judged: two runs may have been asked for different cases. */
-static void tell_missing(const struct samples *in, struct samples *from,
-                         const char *which)
-{
-    for (size_t i = 0; i < in->count; i++)
-        if (!series_of(from, in->series[i].name, false))
-            (void)printf("%-60s only in the %s\n", in->series[i].name, which);
-}
-
 /* The untraced program that a system is taken by: of its compiler, or in Java. */
 static const char *plain_of(const char *system, size_t size)
 {
@@ -186,6 +163,56 @@ static void name_of_none(const char *name, char out[MR_RESULT_NAME_SIZE])
 static bool is_none(const struct series *series)
 {
     return strncmp(series->name, "none/", 5) == 0;
+}
+
+static struct mr_stats ratio_of(const struct series *one, const struct series *other)
+{
+    size_t count = one->count < other->count ? one->count : other->count;
+    struct mr_stats ratio = {.count = 0, .median = NAN, .low = NAN, .high = NAN};
+
+    (void)mr_stats_of_ratio(one->values, other->values, count, &ratio); /* else NAN */
+    return ratio;
+}
+
+/* Of none at the same point, in both runs; NAN where one has it not. */
+static double drift_of(struct samples *one, struct samples *other, const char *name)
+{
+    const struct series *a, *b;
+    char none[MR_RESULT_NAME_SIZE];
+
+    name_of_none(name, none);
+    a = series_of(one, none, false);
+    b = series_of(other, none, false);
+    return a && b && strcmp(none, name) != 0 ? ratio_of(a, b).median : (double)NAN;
+}
+
+/* `drift`: how much faster the machine itself was, or NAN. */
+static enum verdict compare_series(const struct series *one, const struct series *other,
+                                   bool is_noisy, double drift)
+{
+    struct mr_stats ratio = ratio_of(one, other);
+    enum verdict verdict = TOO_NOISY;
+    const char *why = ratio.count < LOOPS_MIN ? ": too few loops" : "";
+
+    if (ratio.count > 0)
+        verdict = judge(&ratio, is_noisy, fmax(spread_of(one), spread_of(other)));
+    if (verdict == DIFFERS && fabs(ratio.median / drift - 1) <= NEAR) {
+        verdict = TOO_NOISY;
+        why = ": none, where nothing is traced, differs as much";
+    }
+    (void)printf("%-60s %7.3f  (%.3f .. %.3f, %zu loops)  %s%s\n", one->name,
+                 ratio.median, ratio.low, ratio.high, ratio.count, verdict_names[verdict],
+                 why);
+    return verdict;
+}
+
+/* Said, not judged: two runs may have been asked for different cases. */
+static void tell_missing(const struct samples *in, struct samples *from,
+                         const char *which)
+{
+    for (size_t i = 0; i < in->count; i++)
+        if (!series_of(from, in->series[i].name, false))
+            (void)printf("%-60s only in the %s\n", in->series[i].name, which);
 }
 
 /* Values become ratios to none's of the same loop. What has no such case is left out, and told. */
@@ -285,7 +312,8 @@ static bool tell_machines(const struct environments *environments)
     return do_differ;
 }
 
-static int compare_all(struct samples *one, struct samples *other, bool is_noisy)
+static int compare_all(struct samples *one, struct samples *other, bool is_noisy,
+                       bool is_by_none)
 {
     size_t counts[VERDICTS] = {0}, compared = 0;
     bool has_common = false;
@@ -296,7 +324,9 @@ static int compare_all(struct samples *one, struct samples *other, bool is_noisy
         has_common |= same != NULL;
         if (!same || one->series[i].is_left_out || same->is_left_out)
             continue;
-        counts[compare_series(&one->series[i], same, is_noisy)]++;
+        counts[compare_series(&one->series[i], same, is_noisy,
+                              is_by_none ? (double)NAN
+                                         : drift_of(one, other, one->series[i].name))]++;
         compared++;
     }
     tell_missing(one, other, "first");
@@ -330,7 +360,7 @@ static int compare_runs(struct samples *one, struct samples *other, const char *
     (void)printf("%s%s, of the first by the second: median of the loops' ratios, 95 %% "
                  "interval\n",
                  METRIC, do_differ ? " by that of none" : "");
-    return compare_all(one, other, is_noisy);
+    return compare_all(one, other, is_noisy, do_differ);
 }
 
 int mr_overhead_compare(const char *command, const char *folders)

@@ -63,6 +63,19 @@ def check_verdicts(folder):
     expect(folder, "shared-same", QUIET, QUIET[::-1], "agrees", others=0.4)
 
 
+def check_drift(folder):
+    """On one machine: what differs as much as none does, in which nothing is traced, says nothing of the tracer."""
+    none = "none/plain/none/none/d10-t1-m0"
+    for name, drift, verdict in [("drift", 1.1, "too noisy: none, where nothing is traced, differs as much"), ("still", 1, "DIFFERS"),
+                                 ("back", 1 / 1.1, "DIFFERS")]:
+        leave(folder / f"{name}-1", {none: QUIET, CASE: QUIET})
+        leave(folder / f"{name}-2", {none: scaled(QUIET, drift), CASE: scaled(QUIET, 1.1)})
+        run = compare(folder, f"{name}-1", f"{name}-2")
+        row, = [line for line in run.stdout.splitlines() if line.startswith(CASE)]
+        check(row.endswith(verdict), f"{name}: wanted '{verdict}': {run.stdout}")
+        check(run.returncode == 1, f"{name}: {run.returncode}")
+
+
 def check_loops(folder):
     expect(folder, "few", QUIET[:2], scaled(QUIET[:2], 1.1), "too noisy: too few loops")
     expect(folder, "three", QUIET[:3], scaled(QUIET[:3], 1.1), "DIFFERS")
@@ -151,6 +164,7 @@ def check_bad_input(folder):
 def test():
     with system.System() as place:
         check_verdicts(place.folder)
+        check_drift(place.folder)
         check_loops(place.folder)
         check_discarded(place.folder)
         check_several(place.folder)
