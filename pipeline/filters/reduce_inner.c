@@ -46,9 +46,12 @@ static MR_NOINLINE uint32_t intern(struct mr_reduce *reduce, struct mr_path *pat
 {
     const uint64_t *list = hot->children + frame->first_child;
     uint32_t count = hot->child_count - frame->first_child;
-    uint32_t number =
-        mr_nodes_intern_hashed(&reduce->nodes, frame->hash, frame->site, list, count);
+    uint32_t number;
 
+    MR_DEBUG_ASSERT(frame->hash ==
+                    mr_node_hash(&reduce->nodes, frame->site, list, count));
+    number =
+        mr_nodes_intern_hashed(&reduce->nodes, frame->hash, frame->site, list, count);
     if (number != MR_NODE_NONE)
         path->expected = number;
     return number;
