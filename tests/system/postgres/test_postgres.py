@@ -3,7 +3,9 @@
 
 MR_POSTGRES=1 python3 test_postgres.py (else skipped: three builds take 15 minutes of processor time, see
 scripts/postgres-build.sh; they are kept). MR_POSTGRES_TRANSACTIONS: of each of 4 clients, 300 by default.
-MR_POSTGRES_VARIANTS: of hooks,patchable; both by default.
+MR_POSTGRES_VARIANTS: of hooks,patchable; both by default. MR_POSTGRES_POLICIES: of drop,block. MR_POSTGRES_OUTER: the loops
+that no process returns from, as the worker's --outer takes them; empty: none is named, and each process that lives for
+long enough has its own learned, so take some 4,000 transactions.
 
 pgbench runs a fixed number of transactions of a fixed seed. They only add, so what the tables hold at the end is the same
 whatever their order: it must be what the untraced server has. The servers' logs must tell of no error and no crash. Runs:
@@ -12,7 +14,7 @@ whatever their order: it must be what the untraced server has. The servers' logs
     VARIANT off             instrumented, nothing asked for
     VARIANT drop, block     traced through a worker to a master, by both policies; the ledger balances. With block nothing is
                             lost but what handlers call that interrupt a wait; and as the loops that no process returns
-                            from are named (docs/OPERATIONS.md, servers that fork), call trees are whole
+                            from are named (docs/OPERATIONS.md, servers that fork) or learned, call trees are whole
 """
 import os
 import pathlib
@@ -29,6 +31,7 @@ from system import check  # pylint: disable=wrong-import-position
 OUT = system.BUILD / "postgres"
 TRANSACTIONS = os.environ.get("MR_POSTGRES_TRANSACTIONS", "300")
 VARIANTS = os.environ.get("MR_POSTGRES_VARIANTS", "hooks,patchable").split(",")
+POLICIES = os.environ.get("MR_POSTGRES_POLICIES", "drop,block").split(",")
 RUN_S = 900
 NOBODY = 65534
 SUMS = ("SELECT md5(string_agg(aid || ':' || abalance, ',' ORDER BY aid)) AS accounts, count(*) AS touched, "
@@ -36,7 +39,7 @@ SUMS = ("SELECT md5(string_agg(aid || ':' || abalance, ',' ORDER BY aid)) AS acc
         "(SELECT sum(bbalance) FROM pgbench_branches) AS branches, "
         "(SELECT count(*) FROM pgbench_history) AS history FROM pgbench_accounts WHERE abalance <> 0;\n")
 # Where a process of it stays until it exits: `main` is the postmaster's, but not that of what it forks.
-LOOPS = "*Main,ServerLoop,BackendStartup,BackendRun,StartBackgroundWorker"
+LOOPS = os.environ.get("MR_POSTGRES_OUTER", "*Main,ServerLoop,BackendStartup,BackendRun,StartBackgroundWorker")
 BAD = re.compile(r"PANIC|FATAL|ERROR|terminated by signal|terminating any other|not properly shut down|corrupt")
 
 
@@ -164,7 +167,7 @@ def shares_text(shares):
 def traced(test, template, variant, policy, expected):
     name = f"{variant} {policy}"
     master = test.master(store=test.folder / f"store-{variant}-{policy}")
-    worker = test.worker(master.endpoint, *(["--outer", LOOPS] if policy == "block" else []))
+    worker = test.worker(master.endpoint, *(["--outer", LOOPS] if policy == "block" and LOOPS else []))
     variables = {"MILLRACE_ENDPOINT": worker.endpoint, "MILLRACE_POLICY": policy}
     if policy == "block":
         variables.update(MILLRACE_BLOCK_TIMEOUT="60s", MILLRACE_EXIT_TIMEOUT="300s")
@@ -198,7 +201,7 @@ def test():
             tps, contents, words = bench(chain, template, f"{variant} off", variant)
             print(f"{variant} off: {tps:.0f} tps", flush=True)
             check(contents == expected and not words, f"{variant} off: {contents}, {words}, not {expected}")
-            for policy in ("drop", "block"):
+            for policy in POLICIES:
                 traced(chain, template, variant, policy, expected)
 
 
