@@ -82,6 +82,7 @@ struct mr_made_config {
     enum mr_made_kind kind;
     uint64_t number, events;
     uint32_t streams; /* whole traces take turns on them; 0: one */
+    uint32_t levels;  /* MR_MADE_SHAPES: how deep calls nest, 1 .. 5; 0: 5 */
 };
 /* About `events`, whole traces. Aborts without memory. */
 void mr_bench_make(const struct mr_made_config *config, struct mr_bench_stream *stream);

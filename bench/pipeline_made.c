@@ -176,10 +176,11 @@ static void put_sqlite(struct mr_bench_made *made)
     put(made, (uint32_t)root, 1);
 }
 
-/* A walk over a tree of at most 25,000 paths, which the seed decides: as many shapes as seeds. */
+/* A walk over a tree of at most 25,000 paths (of 3 levels: 688), which the seed decides: as many shapes as seeds. */
 static void put_walk(struct mr_bench_made *made)
 {
     uint64_t seed = made->config.number ? draw(made) : next_random(&made->random), bits;
+    uint32_t levels = made->config.levels ? made->config.levels : WALK_DEPTH;
     uint32_t stack[WALK_CALLS_MAX], depth = 0;
     uint64_t calls;
 
@@ -189,7 +190,7 @@ static void put_walk(struct mr_bench_made *made)
     put(made, stack[0], 0);
     for (uint64_t i = 1; i < calls; i++) {
         bits = next_random(&seed);
-        while (depth > 1 && (depth == WALK_DEPTH || (bits & 3) < 2)) {
+        while (depth > 1 && (depth == levels || (bits & 3) < 2)) {
             put(made, stack[--depth] % SITES, 1);
             bits >>= 2;
         }

@@ -31,7 +31,9 @@ struct parts {
     struct mr_bench_lane *lanes[MR_BENCH_STAGES];
     struct mr_bench_worker *worker; /* NULL: not asked for */
     uint64_t worker_events;         /* that it is sent in a loop, at least */
-    uint64_t pushed;                /* events */
+    struct mr_bench_stream
+        unheard;     /* what it is sent instead, of a stream that never repeats */
+    uint64_t pushed; /* events */
     uint64_t worker_lost;
     struct mr_error error;
     double ns[MR_BENCH_PART_COUNT][MR_BENCH_LOOPS_MAX];
@@ -88,10 +90,19 @@ static double run_delta(const struct parts *parts)
 
 static enum mr_status run_worker(struct parts *parts, double *ns)
 {
+    struct mr_bench_stream *stream = &parts->stream;
+    enum mr_status status;
+
     *ns = (double)NAN;
-    return parts->worker ? mr_bench_worker_play(parts->worker, &parts->stream,
-                                                parts->worker_events, ns, &parts->error)
-                         : MR_OK;
+    if (!parts->worker)
+        return MR_OK;
+    if (parts->unheard.made)
+        stream = &parts->unheard;
+    status = mr_bench_worker_play(parts->worker, stream, parts->worker_events, ns,
+                                  &parts->error);
+    if (parts->unheard.made)
+        mr_bench_advance(&parts->unheard);
+    return status;
 }
 
 static enum mr_status run_loop(struct parts *parts, double ns[MR_BENCH_PART_COUNT])
@@ -131,13 +142,20 @@ static enum mr_status measure(void *context, size_t index, uint32_t loop)
     return status == MR_OK ? MR_OK : MR_END; /* what failed once is not tried again */
 }
 
-/* What never repeats is sent once: a second time it would have come before. */
-static uint64_t worker_events(const struct mr_pipeline_bench *bench,
-                              const struct mr_stream_kind *kind)
+/*
+ * What the worker is sent in a loop. A stream that never repeats cannot be sent a second time, as it would have come before:
+ * there is one for it that is as long.
+ */
+static enum mr_status begin_worker(struct parts *parts, const struct mr_stream_kind *kind)
 {
     bool is_never = kind->made.kind == MR_MADE_SHAPES && kind->made.number == 0;
+    struct mr_made_config config = kind->made;
 
-    return is_never ? 0 : WORKER_TIMES * bench->options.events;
+    config.events = WORKER_TIMES * parts->bench->options.events;
+    parts->worker_events = config.events;
+    if (is_never)
+        mr_bench_make(&config, &parts->unheard);
+    return mr_bench_worker_start(parts->bench, &parts->worker, &parts->error);
 }
 
 static enum mr_status begin(struct parts *parts, const struct mr_stream_kind *kind)
@@ -154,8 +172,7 @@ static enum mr_status begin(struct parts *parts, const struct mr_stream_kind *ki
     for (uint32_t i = 0; i < MR_BENCH_STAGES; i++)
         parts->lanes[i] = mr_bench_lane_new(&parts->stream, i + 1, MR_PLACE_FUSED, NULL);
     if (kind->in & (MR_STREAMS_MAIN | MR_STREAMS_RECORDED) && parts->bench->has_worker)
-        status = mr_bench_worker_start(parts->bench, &parts->worker, &parts->error);
-    parts->worker_events = worker_events(parts->bench, kind);
+        status = begin_worker(parts, kind);
     for (int i = 0; i < LOOPS_WARM && status == MR_OK; i++)
         status = run_loop(parts, ns);
     return status;
@@ -171,6 +188,7 @@ static void finish(struct parts *parts)
         lane_plain_free(parts->plain);
     free(parts->copy);
     mr_bench_stream_free(&parts->stream);
+    mr_bench_stream_free(&parts->unheard);
     free(parts);
 }
 

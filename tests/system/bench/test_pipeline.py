@@ -37,7 +37,7 @@ def find(lines, case, metric):
 
 def check_made(folder):
     lines = results(bench(folder, *SHORT, "--quick", "--json"))
-    for stream in ["recursion-10", "mixed-100", "mixed-1000", "sqlite-like", "shapes-1000", "never"]:
+    for stream in ["recursion-10", "mixed-100", "mixed-1000", "sqlite-like", "shapes-1000", "never", "never-few"]:
         lane = find(lines, f"lane/{stream}/fused", "ns_per_event")
         check(lane["ratio_to"] == "plain" and lane["ratio"] > 0 and lane["lost"] == 0, lane)
         check(find(lines, f"plain/{stream}/fused", "ns_per_event")["ratio_to"] is None, "plain is compared with itself")
