@@ -257,6 +257,12 @@ enum mr_status mr_delta_next(struct mr_delta_reader *r,
 void mr_delta_reader_fini(struct mr_delta_reader *r);
 
 /*
+ * Changes the head of a payload: its created_ns. False, with nothing changed: it does not begin with one, or its number takes
+ * another size (none does that lies between 1972 and 2262).
+ */
+bool mr_delta_restamp(uint8_t *payload, size_t size, uint64_t created_ns);
+
+/*
  * Takes the next item off the front without reading it: `whole` with tag and size, `fields`
  * without. False: nothing whole is left, and `rest` stays where it was.
  */

@@ -62,6 +62,22 @@ void mr_delta_head(struct mr_delta_writer *w, uint32_t level, uint64_t created_n
                  mr_varint_put(mr_varint_put(fields, level), created_ns));
 }
 
+bool mr_delta_restamp(uint8_t *payload, size_t size, uint64_t created_ns)
+{
+    struct mr_span rest = mr_span_of(payload, size), whole, fields;
+    uint64_t tag, level, before;
+
+    if (!mr_delta_skip(&rest, &tag, &whole, &fields) || tag != MR_DELTA_HEAD ||
+        !mr_varint_get(&fields, &level))
+        return false;
+    rest = fields;
+    if (!mr_varint_get(&rest, &before) ||
+        mr_varint_size(before) != mr_varint_size(created_ns))
+        return false;
+    (void)mr_varint_put(payload + ((const uint8_t *)fields.data - payload), created_ns);
+    return true;
+}
+
 uint32_t mr_delta_site(struct mr_delta_writer *w, struct mr_id id)
 {
     put_id_item(w, MR_DELTA_SITE, id);

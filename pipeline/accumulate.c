@@ -215,6 +215,11 @@ void mr_accumulator_forget_open(struct mr_accumulator *acc)
     mr_acc_set_clear(&acc->sets[MR_ACC_OPEN]);
 }
 
+bool mr_accumulator_has_open(const struct mr_accumulator *acc)
+{
+    return acc->sets[MR_ACC_OPEN].count > 0;
+}
+
 bool mr_accumulator_is_empty(const struct mr_accumulator *acc)
 {
     for (int kind = MR_ACC_PATH_ROW; kind < MR_ACC_SET_COUNT; kind++) {

@@ -91,8 +91,9 @@ void mr_accumulator_open(struct mr_accumulator *accumulator, struct mr_span payl
 enum mr_status mr_accumulator_merge(struct mr_accumulator *accumulator,
                                     struct mr_error *error);
 
-/* Whether there is nothing to write. */
+/* Whether there is nothing to write; and whether there are open traces in it. */
 bool mr_accumulator_is_empty(const struct mr_accumulator *accumulator);
+bool mr_accumulator_has_open(const struct mr_accumulator *accumulator);
 /* Begins to write the state; no merge until the last part is written. MR_ENOMEM. */
 enum mr_status mr_accumulator_write_begin(struct mr_accumulator *accumulator);
 /*

@@ -14,6 +14,7 @@
 #include "pipeline/batch.h"
 
 #include "base/assert.h"
+#include "base/atomics.h"
 
 #include <pthread.h>
 #include <stdlib.h>
@@ -122,6 +123,13 @@ void mr_batch_free(struct mr_batch *batch)
     free(batch->losses);
     free(batch->events);
     free(batch);
+}
+
+uint64_t mr_batch_new_group(void)
+{
+    static _Atomic uint64_t last;
+
+    return mr_add_relaxed(&last, 1) + 1;
 }
 
 enum mr_status mr_batch_own(struct mr_batch *batch)

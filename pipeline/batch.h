@@ -148,6 +148,8 @@ struct mr_batch {
     bool is_owned;
     /* DICT, DELTA (and owned FRAME): the payload; MARK: its entries */
     struct mr_buffer bytes;
+    /* DELTA: payloads of one group were gained in the same period, by one filter; 0: of none */
+    uint64_t group;
     /* EVENTS, REPEATS */
     struct mr_stream *stream;
     int64_t
@@ -174,6 +176,8 @@ struct mr_batch {
 /* NULL when there is no memory. EVENTS and REPEATS batches come with room for MR_BATCH_EVENTS_MAX events. */
 struct mr_batch *mr_batch_new(enum mr_batch_kind kind);
 void mr_batch_free(struct mr_batch *batch); /* NULL allowed */
+/* The number of a new group of DELTA batches, not 0; of this process. Any thread. */
+uint64_t mr_batch_new_group(void);
 enum mr_status mr_batch_own(struct mr_batch *batch);
 
 #endif

@@ -7,6 +7,7 @@
 
 #include "base/atomics.h"
 #include "base/clock.h"
+#include "net/delta.h"
 #include "pipeline/dict_batch.h"
 
 /* After so many periods without a delta, the memory that the last burst needed goes back. */
@@ -22,6 +23,8 @@ struct merge {
     uint64_t announced;               /* value of *reannounce that has been served */
     struct mr_accumulator_stats told; /* in counters already */
     uint64_t told_beyond, told_collisions;
+    struct mr_batch *held, **held_end; /* payloads of one group, as they came; linked */
+    bool has_groups;                   /* the accumulator has payloads of groups */
 };
 
 static void name_counters(struct mr_filter *filter)
@@ -35,6 +38,7 @@ static void name_counters(struct mr_filter *filter)
     mr_filter_name_counter(filter, MR_MERGE_EARLY, "merge_early");
     mr_filter_name_counter(filter, MR_MERGE_REANNOUNCED, "merge_reannounced");
     mr_filter_name_counter(filter, MR_MERGE_COLLISIONS, "merge_id_collisions");
+    mr_filter_name_counter(filter, MR_MERGE_PASSED, "merge_passed");
 }
 
 static uint64_t reannounce_value(const struct merge *merge)
@@ -50,6 +54,7 @@ static enum mr_status merge_open(struct mr_filter *filter, const void *config,
     enum mr_status status;
 
     merge->config = config;
+    merge->held_end = &merge->held;
     merge->period_ns =
         merge->config->period_ns ? merge->config->period_ns : MR_MERGE_PERIOD_NS;
     merge->announced = reannounce_value(merge);
@@ -64,10 +69,23 @@ static enum mr_status merge_open(struct mr_filter *filter, const void *config,
     return MR_OK;
 }
 
+static struct mr_batch *take_held(struct merge *merge)
+{
+    struct mr_batch *batch = merge->held;
+
+    merge->held = batch->next;
+    if (!merge->held)
+        merge->held_end = &merge->held;
+    batch->next = NULL;
+    return batch;
+}
+
 static void merge_close(struct mr_filter *filter)
 {
     struct merge *merge = mr_filter_state(filter);
 
+    while (merge->held)
+        mr_batch_free(take_held(merge));
     mr_dict_batch_fini(&merge->dict);
     mr_dictionary_free(merge->dictionary);
     mr_accumulator_free(merge->accumulator);
@@ -124,11 +142,25 @@ static enum mr_status emit_dictionary(struct mr_filter *filter, bool is_patient)
     return status == MR_OK ? mr_dict_batch_emit(&merge->dict, filter) : status;
 }
 
-static enum mr_status emit_deltas(struct mr_filter *filter)
+static enum mr_status emit_held(struct mr_filter *filter, uint64_t created_ns)
+{
+    struct merge *merge = mr_filter_state(filter);
+    enum mr_status status = MR_OK;
+
+    while (status == MR_OK && merge->held) {
+        struct mr_batch *batch = take_held(merge);
+
+        (void)mr_delta_restamp(batch->bytes.data, batch->bytes.size, created_ns);
+        mr_filter_count(filter, MR_MERGE_PASSED, 1);
+        status = mr_filter_emit(filter, batch);
+    }
+    return status;
+}
+
+static enum mr_status emit_merged(struct mr_filter *filter, uint64_t created_ns)
 {
     struct merge *merge = mr_filter_state(filter);
     enum mr_status status = mr_accumulator_write_begin(merge->accumulator);
-    uint64_t created_ns = mr_clock_realtime_ns();
 
     while (status == MR_OK) {
         struct mr_batch *batch = mr_batch_new(MR_BATCH_DELTA);
@@ -143,8 +175,18 @@ static enum mr_status emit_deltas(struct mr_filter *filter)
             mr_batch_free(batch);
     }
     mr_accumulator_reset(merge->accumulator);
+    merge->has_groups = false;
     tell_counters(filter);
     return status == MR_END ? MR_OK : status;
+}
+
+/* All of one time, as who is told of open traces takes what is older for ended ones. */
+static enum mr_status emit_deltas(struct mr_filter *filter)
+{
+    uint64_t created_ns = mr_clock_realtime_ns();
+    enum mr_status status = emit_held(filter, created_ns);
+
+    return status == MR_OK ? emit_merged(filter, created_ns) : status;
 }
 
 static enum mr_status emit_all(struct mr_filter *filter)
@@ -171,6 +213,53 @@ static enum mr_status process_delta(struct mr_filter *filter,
         mr_filter_count(filter, MR_MERGE_BAD_DELTA, 1);
         status = MR_OK;
     }
+    return status;
+}
+
+/* What is held is merged after all. */
+static enum mr_status merge_held(struct mr_filter *filter)
+{
+    struct merge *merge = mr_filter_state(filter);
+    enum mr_status status = MR_OK;
+
+    while (status == MR_OK && merge->held) {
+        struct mr_batch *batch = take_held(merge);
+
+        merge->has_groups = true;
+        status = process_delta(filter, batch);
+        mr_batch_free(batch);
+    }
+    return status;
+}
+
+/* Whether the payload may leave as it came, if nothing else comes in this period. */
+static bool is_alone(const struct merge *merge, const struct mr_batch *batch)
+{
+    return batch->group && !merge->has_groups &&
+           !mr_accumulator_has_open(merge->accumulator) &&
+           (!merge->held || merge->held->group == batch->group);
+}
+
+static enum mr_status take_delta(struct mr_filter *filter, struct mr_batch *batch)
+{
+    struct merge *merge = mr_filter_state(filter);
+    enum mr_status status = MR_OK;
+
+    if (is_alone(merge, batch)) {
+        batch->next = NULL;
+        *merge->held_end = batch;
+        merge->held_end = &batch->next;
+        return MR_OK;
+    }
+    if (batch->group) {
+        status = merge_held(filter);
+        merge->has_groups = true;
+    }
+    if (status == MR_OK)
+        status = process_delta(filter, batch);
+    mr_batch_free(batch);
+    if (status == MR_OK && merge->held && mr_accumulator_has_open(merge->accumulator))
+        status = merge_held(filter); /* numbers of open traces add up */
     return status;
 }
 
@@ -221,8 +310,9 @@ static enum mr_status merge_process(struct mr_filter *filter, struct mr_batch *b
     }
     if (batch->kind != MR_BATCH_DELTA && batch->kind != MR_BATCH_DICT)
         return mr_filter_emit(filter, batch);
-    status = batch->kind == MR_BATCH_DELTA ? process_delta(filter, batch)
-                                           : process_dict(filter, batch);
+    if (batch->kind == MR_BATCH_DELTA)
+        return take_delta(filter, batch);
+    status = process_dict(filter, batch);
     mr_batch_free(batch);
     return status;
 }
@@ -266,18 +356,20 @@ static enum mr_status merge_tick(struct mr_filter *filter, uint64_t now_ns)
         return MR_OK;
     if (mr_filter_can_emit(filter))
         return emit_deltas(filter);
+    status = merge_held(filter);
     mr_accumulator_forget_open(
         merge->accumulator); /* each period's deltas tell them anew */
-    return MR_OK;
+    return status;
 }
 
 /* Who ends knows of no open trace: they have ended, or their senders tell of them elsewhere. */
 static enum mr_status merge_drain(struct mr_filter *filter)
 {
     struct merge *merge = mr_filter_state(filter);
+    enum mr_status status = merge_held(filter);
 
     mr_accumulator_forget_open(merge->accumulator);
-    return emit_all(filter);
+    return status == MR_OK ? emit_all(filter) : status;
 }
 
 const struct mr_filter_kind mr_merge_filter = {

@@ -4,7 +4,9 @@
  * period.
  *
  * Deltas are merged exactly (pipeline/accumulate.h) and leave when the period is over and
- * the next filter has room; while it has none they are merged longer. A full accumulator,
+ * the next filter has room; while it has none they are merged longer. What one lane told
+ * at once (mr_batch.group) leaves as it came, where no other lane told anything in the
+ * period: there is nothing to merge it with but what counts no calls. A full accumulator,
  * or one with too many windows, leaves early and waits for room if it must. Dictionary
  * items leave with the period before the deltas, each once, and again when it gets better
  * or when `reannounce` changes (a new receiver). Other batches pass unchanged.
@@ -49,6 +51,7 @@ enum mr_merge_counter {
     MR_MERGE_EARLY,             /* times it had to be written before its period */
     MR_MERGE_REANNOUNCED,
     MR_MERGE_COLLISIONS, /* dictionary items whose id is that of another thing */
+    MR_MERGE_PASSED,     /* payloads that left as they came */
 };
 
 extern const struct mr_filter_kind mr_merge_filter;

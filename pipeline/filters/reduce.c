@@ -48,6 +48,7 @@ static enum mr_status reduce_open(struct mr_filter *filter, const void *config,
 {
     struct mr_reduce *reduce = mr_filter_state(filter);
 
+    reduce->group = mr_batch_new_group();
     reduce->filter = filter;
     reduce->config = config;
     if (!is_sound(config))

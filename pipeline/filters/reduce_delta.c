@@ -33,6 +33,7 @@ enum mr_status mr_reduce_room(struct mr_reduce *reduce)
     if (!reduce->batch)
         return MR_ENOMEM;
     reduce->payload++;
+    reduce->batch->group = reduce->group;
     mr_delta_begin(&reduce->writer, &reduce->batch->bytes);
     mr_delta_head(&reduce->writer, reduce->config->level, mr_clock_realtime_ns());
     return MR_OK;
@@ -484,6 +485,7 @@ enum mr_status mr_reduce_flush(struct mr_reduce *reduce)
     if (status != MR_OK)
         return status;
     mr_bin_pool_reset(&reduce->bins);
+    reduce->group = mr_batch_new_group();
     reduce->gains = 0;
     reduce->told_ns = mr_clock_monotonic_ns();
     return MR_OK;

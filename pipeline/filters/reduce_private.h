@@ -332,6 +332,7 @@ struct mr_reduce {
     const struct mr_event *events;       /* of the batch at hand */
     uint16_t whole[MR_BATCH_EVENTS_MAX]; /* of them, as pipeline/condense.h wants it */
     uint64_t told_ns;                    /* CLOCK_MONOTONIC of the last delta */
+    uint64_t group;                      /* of the payloads of the next one */
     uint64_t gained_ns; /* and of the last tick that found something gained */
     bool had_open;      /* the last delta told of open traces */
     struct mr_bin_index bin_index;

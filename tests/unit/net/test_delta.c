@@ -54,6 +54,25 @@ static void head_and_names_have_their_bytes(void **state)
     assert_payload(&writing, "0103 02 ac02" NAMES);
 }
 
+static bool restamp(const char *hex, uint64_t created_ns, const char *then)
+{
+    struct mr_test_bytes bytes = mr_test_bytes(hex);
+    bool is_done = mr_delta_restamp(bytes.data, bytes.size, created_ns);
+
+    assert_hex(mr_test_span(&bytes), then);
+    return is_done;
+}
+
+static void a_head_gets_another_time_of_its_size(void **state)
+{
+    (void)state;
+    assert_true(restamp("0103 02 ac02" NAMES, 301, "0103 02 ad02" NAMES));
+    assert_false(restamp("0103 02 ac02" NAMES, 127, "0103 02 ac02" NAMES));
+    assert_false(restamp(NAMES, 300, NAMES));
+    assert_false(restamp("0103 02 ac", 300, "0103 02 ac")); /* cut short */
+    assert_false(restamp("0101 02", 300, "0101 02"));
+}
+
 static void path_stats_have_their_bytes(void **state)
 {
     struct mr_path_stats stats = {.ok = 2,
@@ -611,6 +630,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(head_and_names_have_their_bytes),
+        cmocka_unit_test(a_head_gets_another_time_of_its_size),
         cmocka_unit_test(path_stats_have_their_bytes),
         cmocka_unit_test(shape_stats_have_their_bytes),
         cmocka_unit_test(the_small_items_have_their_bytes),

@@ -19,7 +19,8 @@
 /* What came out of merge. */
 struct seen {
     uint32_t dicts, deltas, others, items, opens;
-    uint64_t calls, level, open_count;
+    uint64_t calls, level, open_count, created_ns;
+    bool has_other_time; /* heads of one period differ */
     bool dict_after_delta;
     _Atomic bool has_room;
     char names[256];
@@ -40,8 +41,12 @@ static void see_delta(struct seen *seen, struct mr_span payload)
 
     mr_delta_reader_init(&reader, payload);
     while (mr_delta_next(&reader, &item) == MR_OK) {
-        if (item.tag == MR_DELTA_HEAD)
+        if (item.tag == MR_DELTA_HEAD) {
             seen->level = item.level;
+            seen->has_other_time |=
+                seen->created_ns && seen->created_ns != item.created_ns;
+            seen->created_ns = item.created_ns;
+        }
         if (item.tag == MR_DELTA_ENTRY_STAT)
             seen->calls += item.entry_stats->calls[0];
         if (item.tag == MR_DELTA_OPEN) {
@@ -138,7 +143,10 @@ static uint64_t counter(const struct rig *rig, enum mr_merge_counter which)
     return stats[0].counters[which];
 }
 
-static void push_delta(struct rig *rig, uint64_t site, uint64_t window, uint64_t calls)
+#define CREATED_NS UINT64_C(1700000000000000000)
+
+static void push_group(struct rig *rig, uint64_t group, uint64_t site, uint64_t window,
+                       uint64_t calls)
 {
     struct mr_batch *batch = mr_batch_new(MR_BATCH_DELTA);
     const struct mr_entry_stats stats = {{1}, {calls}, {10}};
@@ -147,12 +155,31 @@ static void push_delta(struct rig *rig, uint64_t site, uint64_t window, uint64_t
     uint32_t path;
 
     assert_non_null(batch);
+    batch->group = group;
     mr_delta_begin(&w, &batch->bytes);
-    mr_delta_head(&w, 9, 1);
+    mr_delta_head(&w, 9, CREATED_NS);
     path = mr_delta_path(&w, MR_DELTA_NONE, mr_delta_scope(&w, (struct mr_id){1, 1}),
                          mr_delta_site(&w, (struct mr_id){2, site}), 0);
     mr_delta_entry_stat(&w, path, window, &stats);
     mr_delta_open(&w, path, path, &open);
+    assert_int_equal(mr_delta_status(&w), MR_OK);
+    assert_int_equal(mr_graph_push(rig->graph, batch), MR_OK);
+}
+
+static void push_delta(struct rig *rig, uint64_t site, uint64_t window, uint64_t calls)
+{
+    push_group(rig, 0, site, window, calls);
+}
+
+static void push_counter(struct rig *rig)
+{
+    struct mr_batch *batch = mr_batch_new(MR_BATCH_DELTA);
+    struct mr_delta_writer w;
+
+    assert_non_null(batch);
+    mr_delta_begin(&w, &batch->bytes);
+    mr_delta_head(&w, 9, CREATED_NS);
+    mr_delta_counter(&w, "some", 1);
     assert_int_equal(mr_delta_status(&w), MR_OK);
     assert_int_equal(mr_graph_push(rig->graph, batch), MR_OK);
 }
@@ -346,6 +373,118 @@ static void bad_payloads_are_counted_and_harm_nothing(void **state)
     mr_graph_free(rig.graph);
 }
 
+static void what_one_lane_told_leaves_as_it_came(void **state)
+{
+    const struct mr_merge_config config = {.level = 3};
+    struct rig rig;
+
+    (void)state;
+    start(&rig, &config);
+    push_group(&rig, 7, 1, 100, 2);
+    push_group(&rig, 7, 2, 100, 3);
+    push_counter(&rig); /* is no reason to merge them */
+    push_site(&rig, 1, MR_QUALITY_OFFSET, "a");
+    pass(&rig, MR_MERGE_PERIOD_NS - 1);
+    assert_int_equal(rig.seen.deltas, 0);
+    pass(&rig, 1);
+    assert_int_equal(rig.seen.deltas, 3);
+    assert_int_equal(rig.seen.calls, 5);
+    assert_int_equal(rig.seen.opens, 2);
+    assert_int_equal(counter(&rig, MR_MERGE_PASSED), 2);
+    assert_false(rig.seen.dict_after_delta);
+    assert_false(rig.seen.has_other_time); /* or what is open would be taken for old */
+    assert_true(rig.seen.created_ns > CREATED_NS);
+    push_group(&rig, 8, 1, 100, 2);
+    pass(&rig, MR_MERGE_PERIOD_NS);
+    assert_int_equal(counter(&rig, MR_MERGE_PASSED), 3);
+    assert_int_equal(rig.seen.level, 9);
+    mr_graph_free(rig.graph);
+}
+
+static void what_two_lanes_told_is_merged(void **state)
+{
+    const struct mr_merge_config config = {.level = 3};
+    struct rig rig;
+
+    (void)state;
+    start(&rig, &config);
+    for (uint64_t period = 1; period <= 2; period++) {
+        push_group(&rig, 2 * period, 1, 100, 2);
+        push_group(&rig, 2 * period + 1, 1, 100, 3);
+        push_group(&rig, 2 * period + 1, 2, 100, 4);
+        pass(&rig, MR_MERGE_PERIOD_NS);
+        assert_int_equal(rig.seen.deltas, period);
+        assert_int_equal(rig.seen.calls, 9 * period);
+        assert_int_equal(rig.seen.level, 3);
+    }
+    assert_int_equal(counter(&rig, MR_MERGE_PASSED), 0);
+    mr_graph_free(rig.graph);
+}
+
+/* A worker's own traces, and those of workers below, on one path: a gauge whose last word counts. */
+static void open_traces_of_others_add_up(void **state)
+{
+    const struct mr_merge_config config = {.level = 3};
+
+    (void)state;
+    for (int is_last = 0; is_last < 2; is_last++) {
+        struct rig rig;
+
+        start(&rig, &config);
+        push_group(&rig, is_last ? 0 : 7, 1, 100, 2);
+        push_group(&rig, is_last ? 7 : 0, 1, 100, 3);
+        pass(&rig, MR_MERGE_PERIOD_NS);
+        assert_int_equal(rig.seen.deltas, 1);
+        assert_int_equal(rig.seen.opens, 1);
+        assert_int_equal(rig.seen.open_count, 2);
+        assert_int_equal(rig.seen.calls, 5);
+        mr_graph_free(rig.graph);
+    }
+}
+
+static void without_room_what_is_held_is_merged(void **state)
+{
+    const struct mr_merge_config config = {.level = 1, .period_ns = 10};
+    struct rig rig;
+
+    (void)state;
+    start(&rig, &config);
+    mr_store_release(&rig.seen.has_room, false);
+    for (uint64_t i = 1; i <= 20; i++) {
+        push_group(&rig, i, 1, 100, 1);
+        pass(&rig, 10);
+    }
+    assert_int_equal(rig.seen.deltas, 0);
+    mr_store_release(&rig.seen.has_room, true);
+    push_group(&rig, 21, 1, 100, 1);
+    pass(&rig, 10);
+    assert_int_equal(rig.seen.deltas, 1);
+    assert_int_equal(rig.seen.calls, 21);
+    assert_int_equal(rig.seen.open_count, 1);
+    push_group(&rig, 22, 1, 100, 1);
+    assert_int_equal(mr_graph_drain(rig.graph), MR_OK);
+    assert_int_equal(rig.seen.calls, 22);
+    assert_int_equal(rig.seen.opens, 1); /* who ends knows of none */
+    mr_graph_free(rig.graph);
+}
+
+/* One is held, one is being merged, a third begins: nothing of them is lost, or told twice, where the accumulator is full. */
+static void many_lanes_leave_early(void **state)
+{
+    const struct mr_merge_config config = {.level = 1, .accumulator = {.rows_max = 3}};
+    struct rig rig;
+
+    (void)state;
+    start(&rig, &config);
+    for (uint64_t group = 1; group <= 20; group++)
+        for (uint64_t site = 0; site < 5; site++)
+            push_group(&rig, group, site, 100, 1);
+    assert_true(counter(&rig, MR_MERGE_EARLY) > 0);
+    assert_int_equal(mr_graph_drain(rig.graph), MR_OK);
+    assert_int_equal(rig.seen.calls, 100);
+    mr_graph_free(rig.graph);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -357,6 +496,11 @@ int main(void)
         cmocka_unit_test(a_new_receiver_gets_the_whole_dictionary),
         cmocka_unit_test(what_the_dictionary_cannot_keep_passes_every_time),
         cmocka_unit_test(bad_payloads_are_counted_and_harm_nothing),
+        cmocka_unit_test(what_one_lane_told_leaves_as_it_came),
+        cmocka_unit_test(what_two_lanes_told_is_merged),
+        cmocka_unit_test(open_traces_of_others_add_up),
+        cmocka_unit_test(without_room_what_is_held_is_merged),
+        cmocka_unit_test(many_lanes_leave_early),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
