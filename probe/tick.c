@@ -57,18 +57,22 @@ uint64_t mr_tick_beat(struct mr_ticker *ticker)
     return now;
 }
 
-bool mr_tick_has_ticked(const struct mr_ticker *ticker, uint64_t periods)
+uint64_t mr_tick_span(uint64_t ns)
 {
-    uint64_t period = mr_load_relaxed(&mr_tick.stale_ticks) / 2;
+    return mr_load_relaxed(&mr_tick.stale_ticks) / 2 * ns / MR_TICK_NS;
+}
+
+bool mr_tick_has_ticked(const struct mr_ticker *ticker, uint64_t within_ns)
+{
     uint64_t age = mr_clock_ticks() - mr_load_relaxed(&ticker->given);
 
     /* Of another processor it may be of a moment to come. */
-    return (int64_t)age < (int64_t)(periods * period);
+    return (int64_t)age < (int64_t)mr_tick_span(within_ns);
 }
 
 void mr_tick_rest(const struct mr_ticker *ticker, uint64_t number)
 {
-    if (number != 0 && !mr_tick_has_ticked(ticker, MR_TICK_ALIVE))
+    if (number != 0 && !mr_tick_has_ticked(ticker, MR_TICK_ALIVE_NS))
         (void)mr_compare_exchange_relaxed(&mr_tick.number, &number, MR_TICK_NONE);
 }
 

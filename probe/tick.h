@@ -113,8 +113,8 @@ static MR_ALWAYS_INLINE MR_NO_INSTRUMENT uint64_t mr_tick_read(struct mr_tick_vi
 }
 
 #define MR_TICK_BUCKETS 256
-/* Who ticked within so many ticks runs, or will in a moment. */
-#define MR_TICK_ALIVE 200
+/* Who ticked within such a time runs, or will in a moment. */
+#define MR_TICK_ALIVE_NS UINT64_C(200000)
 
 /* The numbers that one thread has published, in ticks of the clock. */
 struct mr_tick_gaps {
@@ -160,8 +160,10 @@ MR_HIDDEN void mr_tick_publish(struct mr_tick_gaps *gaps, uint64_t now);
  * it published, or 0.
  */
 MR_HIDDEN uint64_t mr_tick_beat(struct mr_ticker *ticker);
-/* The ticker itself gave a number within the last `periods` ticks. */
-MR_HIDDEN bool mr_tick_has_ticked(const struct mr_ticker *ticker, uint64_t periods);
+/* `ns`, up to a second, in ticks of the clock; 0: it is not known yet what a tick is. */
+MR_HIDDEN uint64_t mr_tick_span(uint64_t ns);
+/* The ticker itself gave a number within the last `within_ns`. */
+MR_HIDDEN bool mr_tick_has_ticked(const struct mr_ticker *ticker, uint64_t within_ns);
 /*
  * The writer will not look for a while: where `number`, its last, still stands, and the
  * ticker has not run lately, nobody ticks from here on.

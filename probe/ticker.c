@@ -24,7 +24,7 @@
 #include <unistd.h>
 
 /* Numbers between two looks at the rest of the world: a millisecond. */
-#define BURST 1000
+#define BURST (MR_MILLISECOND_NS / MR_TICK_NS)
 /* Without an event for so many bursts, the ticker sleeps. */
 #define BURSTS_IDLE_MAX 20
 #define SLEEP_NS MR_SECOND_NS

@@ -40,13 +40,13 @@
 /* Naps from here on end when a ring fills; shorter ones are not worth its system call. */
 #define NAP_WAKEABLE_NS (200 * MR_MICROSECOND_NS)
 /*
- * Clock hybrid, in ticks. A number of the ticker's that is not older, while we run: it has
- * a processor of its own. Between two looks at the clock: we were taken off ours; and for
- * how long we sleep then, as with other clocks.
+ * Clock hybrid. A number of the ticker's that is not older, while we run: it has a
+ * processor of its own. Between two looks at the clock: we were taken off ours; and for how
+ * long we sleep then, as with other clocks.
  */
-#define TICKER_BESIDE 8
-#define AWAY 20
-#define YIELD 2000
+#define TICKER_BESIDE_NS (8 * MR_MICROSECOND_NS)
+#define AWAY_NS (20 * MR_MICROSECOND_NS)
+#define YIELD_NS (2 * MR_MILLISECOND_NS)
 /* Sleeps of an idle writer; a ring that fills wakes it. */
 #define IDLE_MIN_NS MR_MILLISECOND_NS
 /* At the end of the program, for the helper to see what modules there are: it may be kept out. */
@@ -296,23 +296,23 @@ static void nap(struct mr_writer *writer)
  */
 static bool wait_ticking(struct mr_writer *writer)
 {
-    uint64_t period = mr_load_relaxed(&mr_tick.stale_ticks) / 2;
     uint64_t start = mr_clock_ticks(), now = start, last;
+    uint64_t away = mr_tick_span(AWAY_NS), wait = mr_tick_span(writer->nap_ns);
 
-    if (!mr_writer_is_hybrid(writer) || writer->nap_ns >= NAP_WAKEABLE_NS ||
-        period == 0 || start < writer->yield_until || writer->sender.window > 0 ||
-        mr_tick_has_ticked(&writer->probe->ticker, TICKER_BESIDE))
+    if (!mr_writer_is_hybrid(writer) || writer->nap_ns >= NAP_WAKEABLE_NS || wait == 0 ||
+        start < writer->yield_until || writer->sender.window > 0 ||
+        mr_tick_has_ticked(&writer->probe->ticker, TICKER_BESIDE_NS))
         return false;
     do {
         mr_drain_tick(&writer->frame);
         mr_cpu_relax();
         last = now;
         now = mr_clock_ticks();
-        if (now - last > AWAY * period) {
-            writer->yield_until = now + YIELD * period;
+        if (now - last > away) {
+            writer->yield_until = now + mr_tick_span(YIELD_NS);
             break;
         }
-    } while (now - start < writer->nap_ns / MR_TICK_NS * period);
+    } while (now - start < wait);
     return true;
 }
 

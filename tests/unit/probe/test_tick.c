@@ -295,6 +295,17 @@ static void who_drains_ticks_where_nobody_else_does(void **state)
     free(ticker);
 }
 
+static void spans_of_time_are_told_in_ticks_of_the_clock(void **state)
+{
+    (void)state;
+    mr_store_relaxed(&mr_tick.stale_ticks, 0);
+    assert_true(mr_tick_span(MR_SECOND_NS) == 0);
+    mr_store_relaxed(&mr_tick.stale_ticks, 2 * PERIOD);
+    assert_true(mr_tick_span(MR_TICK_NS) == PERIOD);
+    assert_true(mr_tick_span(MR_TICK_NS / 4) == PERIOD / 4); /* shorter than a tick */
+    assert_true(mr_tick_span(UINT64_C(500) * MR_TICK_NS) == UINT64_C(500) * PERIOD);
+}
+
 static void who_drained_and_rests_ticks_no_more(void **state)
 {
     struct mr_ticker *ticker = make_ticker();
@@ -349,6 +360,7 @@ int main(void)
         cmocka_unit_test(an_event_begins_again_unless_a_handler_came),
         cmocka_unit_test(nothing_is_shared_across_a_record_or_a_loss),
         cmocka_unit_test(who_drains_ticks_where_nobody_else_does),
+        cmocka_unit_test(spans_of_time_are_told_in_ticks_of_the_clock),
         cmocka_unit_test(who_drained_and_rests_ticks_no_more),
         cmocka_unit_test(gaps_are_weighed_by_their_length),
     };
