@@ -7,7 +7,8 @@
  * floor    two reads of the processor's counter, each with an 8-byte store
  * precise  two events into a ring by mr_ring_event(), behind a call as in a hook
  * hybrid   the same by mr_ring_event_hybrid(), with the probe's own ticker
- * error    of 1,000 events each: the counter, read just before an event, less its time
+ * error    of 1,000 events each: the counter, read just before an event, less its time; at
+ *          once (dense), with a pause before each (sparse), before every fortieth (bursts)
  *
  * The three are measured in turn, in rounds of 50 us so that most see no interrupt; the
  * medians and the tenth percentile over rounds are told. No writer thread: the bench
@@ -91,8 +92,8 @@ static double tell(const char *name, double *values, size_t count, double floor_
     return median;
 }
 
-/* Busy or not between events: what the errors of dense and sparse events are. */
-static size_t errors_of(uint32_t pause, uint64_t limit, double *errors,
+/* Busy or not before every event whose number is a multiple of `run`. */
+static size_t errors_of(int run, uint32_t pause, uint64_t limit, double *errors,
                         double ns_per_tick)
 {
     size_t count = 0;
@@ -102,7 +103,7 @@ static size_t errors_of(uint32_t pause, uint64_t limit, double *errors,
         for (int i = 0; i < 1000; i++) {
             uint64_t before, stamp;
 
-            for (uint32_t wait = 0; wait < pause; wait++)
+            for (uint32_t wait = 0; i % run == 0 && wait < pause; wait++)
                 mr_cpu_relax();
             before = mr_clock_ticks();
             mr_ring_event_hybrid(&thread, mr_event_enter(SITE));
@@ -115,11 +116,11 @@ static size_t errors_of(uint32_t pause, uint64_t limit, double *errors,
     return count;
 }
 
-static void tell_errors(const char *name, uint32_t pause, double ns_per_tick)
+static void tell_errors(const char *name, int run, uint32_t pause, double ns_per_tick)
 {
     static double errors[ERRORS_MAX + 1000];
-    size_t count =
-        errors_of(pause, pause ? ERRORS_MAX / 16 : ERRORS_MAX, errors, ns_per_tick);
+    size_t count = errors_of(run, pause, run == 1 ? ERRORS_MAX / 16 : ERRORS_MAX, errors,
+                             ns_per_tick);
 
     printf("error, %-6s p50 %7.0f ns, p99 %7.0f, p99.9 %7.0f, p99.99 %7.0f, max %9.0f "
            "(%zu events)\n",
@@ -161,9 +162,11 @@ int main(int argc, char **argv)
     (void)tell("precise", values[1], rounds, floor_ns);
     (void)tell("hybrid", values[2], rounds, floor_ns);
     mr_tick_want(&probe.ticker);
-    tell_errors("dense", 0, ns_per_tick);
+    tell_errors("dense", 1000, 0, ns_per_tick);
     mr_tick_want(&probe.ticker);
-    tell_errors("sparse", 30, ns_per_tick);
+    tell_errors("sparse", 1, 30, ns_per_tick);
+    mr_tick_want(&probe.ticker);
+    tell_errors("bursts", 40, 60, ns_per_tick);
     printf("ticks: %llu, of the time 99 %% in gaps up to %.0f ns, longest %.0f ns, "
            "processor time %.3f s\n",
            (unsigned long long)mr_tick_count(&probe.ticker),
