@@ -10,7 +10,7 @@
 
 /*
  * The time of one call, or the sum over `calls`. What a clock of ticks cannot tell from 0
- * is a bound: "<= 1.00 µs" for one call below a tick, a tick for each of calls that sum up to 0.
+ * is a bound: "<= 4.00 µs" for one call below a tick, a tick for each of calls that sum up to 0.
  */
 const char *mr_summary_time(const struct mr_summary *summary, uint64_t ns, uint64_t calls,
                             char text[MR_RENDER_SIZE]);

@@ -20,7 +20,13 @@
 #include <inttypes.h>
 #include <string.h>
 
-#define COARSE_NS (UINT64_C(2) * MR_TICK_NS)
+/*
+ * Clock hybrid: below, most calls may take 0, as even events share a read for a pace. Others
+ * do for a tick at most, and one ends within half of the calls of this length or more, which
+ * then are told no shorter than they are; a site is pruned for five short calls in eight.
+ */
+#define COARSE_NS (UINT64_C(2) * MR_TICK_PACE_NS)
+_Static_assert(MR_TICK_NS <= 2 * COARSE_NS, "a tick ends in half of the calls");
 #define COUNT_BYTES (MR_PRUNED_SLOTS * sizeof(uint64_t))
 
 static enum mr_status check(const struct mr_probe *probe, uint64_t limit_ns,

@@ -455,7 +455,7 @@ void mr_ring_event_read(struct mr_thread *thread, uint64_t bits, uint64_t number
     uint64_t now = mr_clock_ticks(), events;
 
     mr_ring_event_at(thread, bits, now);
-    if (view->number == 0 && view->seen == number)
+    if (mr_tick_is_alone(view, number, now))
         return;
     mr_tick_forget(view);
     events = mr_tick_read(view, mr_arch_reload(&thread->cursor), number, now);

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Clock hybrid: a number is published that changes about every microsecond, and an event
- * reads the processor's counter only when the number has changed since the thread's last
- * read, and at least every MR_TICK_EVENTS events. Between two reads events carry the time
- * of the last one, which is early by less than a tick. Why this is sound, and what it
- * costs: docs/why/2026-11-20-hybrid-clock.md.
+ * Clock hybrid: a number is published that changes every few microseconds (a tick), and an
+ * event reads the processor's counter only when the number has changed since the thread's
+ * last read, and at least every MR_TICK_EVENTS events, or sooner, at their pace. Between two
+ * reads events carry the time of the last one, which is early by less than a tick. Why this
+ * is sound, and what it costs: docs/why/2026-11-20-hybrid-clock.md.
  *
  *     MILLRACE_CLOCK=hybrid millrace record ./program
  *
@@ -31,19 +31,22 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* Faster ticks cost the events more in cache misses than slower ones save in error. */
-#define MR_TICK_NS 1000
 /*
- * Events per read at most: where they come as fast as they can, a quarter of a tick. Fewer
- * cost reads, more cost resolution. See mr_tick_read().
+ * How early an event's time may be. Events that come evenly share a read for no more than
+ * MR_TICK_EVENTS of them, and for no longer than MR_TICK_PACE_NS at their pace; so these two
+ * are what an error mostly is. The tick bounds it where events cease all at once. Faster
+ * ticks cost all events cache misses: docs/why/2026-11-20-hybrid-clock.md, "A Zen 5".
  */
-#define MR_TICK_EVENTS 96
+#define MR_TICK_NS 4000
+#define MR_TICK_PACE_NS 1000
+#define MR_TICK_EVENTS 32
 #define MR_TICK_JITTER_MASK 1
 #define MR_TICK_NONE 1 /* 0 is the number of a thread that does not share a read */
 
 struct mr_tick {
     MR_ALIGNED(2 * MR_CACHE_LINE) _Atomic uint64_t number;
     _Atomic uint64_t stale_ticks; /* two ticks; set before the first number */
+    _Atomic uint64_t pace_ticks;  /* MR_TICK_PACE_NS; the same */
 };
 
 MR_HIDDEN extern struct mr_tick mr_tick;
@@ -59,9 +62,9 @@ struct mr_tick_view {
     uint64_t stamp;  /* in the words of all of them: lap bit and time */
     uint64_t base;  /* address of word 0 of the ring, less that of the lap's first word */
     uint64_t seen;  /* `number` also where nothing is shared */
-    uint64_t ticks; /* of the last read */
-    uint64_t since; /* the first read with this number */
-    uint64_t from;  /* words of the ring at the read */
+    uint64_t ticks; /* of the last read that was looked at for sharing */
+    uint64_t since; /* the first such read with this number */
+    uint64_t from;  /* words of the ring at the last one */
 };
 
 static MR_ALWAYS_INLINE MR_NO_INSTRUMENT void mr_tick_forget(struct mr_tick_view *view)
@@ -71,19 +74,29 @@ static MR_ALWAYS_INLINE MR_NO_INSTRUMENT void mr_tick_forget(struct mr_tick_view
 }
 
 /*
+ * At a read: nothing was to be shared, and it is too soon to look at that again; neither is
+ * the number another, nor a pace over.
+ */
+static MR_ALWAYS_INLINE MR_NO_INSTRUMENT bool mr_tick_is_alone(
+    const struct mr_tick_view *view, uint64_t number, uint64_t now)
+{
+    return view->number == 0 && view->seen == number &&
+           now - view->ticks < mr_load_relaxed(&mr_tick.pace_ticks);
+}
+
+/*
  * How many of `events`, which is MR_TICK_EVENTS or less, may share a read, at the pace of
- * those since the last one: no more than come in a tick, whether anybody ticks or not.
+ * those since the last one: no more than come in MR_TICK_PACE_NS, whoever ticks.
  */
 static MR_ALWAYS_INLINE MR_NO_INSTRUMENT uint64_t mr_tick_share(
     const struct mr_tick_view *view, uint64_t cursor, uint64_t now, uint64_t events)
 {
-    uint64_t period = mr_load_relaxed(&mr_tick.stale_ticks) / 2;
-    uint64_t elapsed = now - view->ticks, came = cursor - view->from, share;
+    uint64_t elapsed = now - view->ticks;
+    uint64_t came = (cursor - view->from) * mr_load_relaxed(&mr_tick.pace_ticks);
 
-    if (came * (period / MR_TICK_EVENTS) >= elapsed || period == 0)
+    if (came >= elapsed * MR_TICK_EVENTS)
         return events;
-    share = elapsed > period ? came / (elapsed / period) : came * period / elapsed;
-    return share > 0 ? share : 1;
+    return came < 2 * elapsed ? 1 : came / elapsed;
 }
 
 /*

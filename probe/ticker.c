@@ -4,7 +4,8 @@
  * number        ticker, writer; any thread  relaxed: a hint by itself; what a thread
  *               forked child,               believes of it is bounded by MR_TICK_EVENTS
  *               end
- * stale_ticks   ticker, once    any thread  relaxed: 0 before, then each read is alone
+ * stale_ticks,  ticker, once    any thread  relaxed: 0 before, then each read is alone
+ *  pace_ticks
  * wanted,       writer; ticker  both        sequentially consistent with each other
  *  sleeping                                 (Dekker); a wake-up that is missed costs
  *                                           SLEEP_NS of precise times
@@ -136,6 +137,7 @@ static void *ticker_main(void *argument)
     mr_place_yield_to_all();
     period = measure_period(probe);
     if (period > 0) {
+        mr_store_relaxed(&mr_tick.pace_ticks, period * MR_TICK_PACE_NS / MR_TICK_NS);
         mr_store_relaxed(&mr_tick.stale_ticks, 2 * period);
         mr_store_relaxed(&probe->ticker.tid, (int32_t)gettid());
         tick(probe, period);

@@ -44,7 +44,7 @@
  * processor of its own. Between two looks at the clock: we were taken off ours; and for how
  * long we sleep then, as with other clocks.
  */
-#define TICKER_BESIDE_NS (8 * MR_MICROSECOND_NS)
+#define TICKER_BESIDE_NS (8 * MR_MICROSECOND_NS) /* two ticks or more */
 #define AWAY_NS (20 * MR_MICROSECOND_NS)
 #define YIELD_NS (2 * MR_MILLISECOND_NS)
 /* Sleeps of an idle writer; a ring that fills wakes it. */

@@ -2,7 +2,7 @@
 /*
  * Clock hybrid between its ticker, threads with events, and who asks for ticks. Every
  * thread takes the time before and after each event: the event's must not be later, nor
- * run back.
+ * run back, nor be that of more than 32.
  */
 #include "tests/unit/unit_test.h"
 
@@ -23,12 +23,18 @@ void mr_interpose_after_fork(void)
 {
 }
 
+static uint32_t stamp_of(const struct mr_thread *thread)
+{
+    return (uint32_t)mr_load_relaxed(&thread->words[(thread->cursor - 1) & thread->mask]);
+}
+
 /* A ring of its own, emptied by the thread itself. */
 static void *events(void *argument)
 {
     struct mr_ring *ring = mr_pool_take(&probe.pool);
     struct mr_thread thread;
     uint64_t last = 0;
+    uint32_t stamp = 0, run = 0;
 
     (void)argument;
     memset(&thread, 0, sizeof(thread));
@@ -42,6 +48,9 @@ static void *events(void *argument)
         now = mr_clock_ticks();
         assert_true(thread.tick.ticks >= last && thread.tick.ticks <= now);
         last = thread.tick.ticks;
+        run = stamp_of(&thread) == stamp ? run + 1 : 1;
+        assert_true(run <= 32);
+        stamp = stamp_of(&thread);
         if (i % 1000 == 0)
             mr_tick_want(&probe.ticker);
     }

@@ -429,7 +429,7 @@ def test_clocks():
         for mode, sources in modes:
             _, accounts, output = trace(*mode, sources=sources, POLICY="block", CLOCK="hybrid")
             hello = lines_of(output, "hello")[0]
-            check(hello["tick_ns"] == 1000 and hello["tick_events"] == 96, output)
+            check(hello["tick_ns"] == 4000 and hello["tick_events"] == 32, output)
     one = sorted(os.sched_getaffinity(0))[:1]
     with Sink() as sink:
         process = run(["taskset", "-c", str(one[0]), SUBJECT, "calls", 1000], sink.endpoint, CLOCK="hybrid", POLICY="block")
