@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * From the sites of a wire (30 bits) to the sites of a lane: open addressing, linear probing, at most half full, one
- * 8-byte slot each. The common case is one load. Owned by one source; one thread.
+ * From the sites of a wire (30 bits) to the sites of a lane, one 8-byte slot each, at most half full. A site lies in one of two
+ * places (cuckoo hashing: Pagh, Rodler 2004), in the first one where both were free: the common case is one load, no case more
+ * than two, and a loop that always looks at both needs no branch (filters/decode_run_wide.c). Owned by one source; one thread.
  *
  *     slot:  wire site (32 bits) | lane site (32 bits)       free: all ones
  *
@@ -32,23 +33,33 @@ void mr_site_map_init(struct mr_site_map *map, uint32_t limit);
 void mr_site_map_fini(struct mr_site_map *map);
 void mr_site_map_clear(struct mr_site_map *map); /* keeps the memory */
 
-/* Adds or replaces. MR_ELIMIT, MR_ENOMEM: unchanged. */
+/* Adds or replaces. MR_ELIMIT (full, or wire sites made to meet in the same places), MR_ENOMEM: unchanged. */
 enum mr_status mr_site_map_put(struct mr_site_map *map, uint32_t wire, uint32_t lane);
+
+/* Fibonacci hashing: consecutive sites of one module spread evenly (Knuth 6.4). */
+static MR_ALWAYS_INLINE uint32_t mr_site_map_place(uint32_t wire, uint32_t shift)
+{
+    return (wire * UINT32_C(0x9e3779b1)) >> shift;
+}
+
+static MR_ALWAYS_INLINE uint32_t mr_site_map_other_place(uint32_t wire, uint32_t shift)
+{
+    return (wire * UINT32_C(0x85ebca6b)) >> shift;
+}
 
 /* The slot of `wire`, whose low half is the lane's site, or MR_SITE_MAP_NONE. */
 static MR_ALWAYS_INLINE uint64_t mr_site_map_find(const struct mr_site_map *map,
                                                   uint32_t wire)
 {
+    uint64_t slot;
+
     if (MR_UNLIKELY(!map->slots))
         return MR_SITE_MAP_NONE;
-    /* Fibonacci hashing: consecutive sites of one module spread evenly (Knuth 6.4). */
-    for (uint32_t at = (wire * UINT32_C(0x9e3779b1)) >> map->shift;;
-         at = (at + 1) & map->mask) {
-        uint64_t slot = map->slots[at];
-
-        if (MR_LIKELY((uint32_t)(slot >> 32) == wire) || slot == MR_SITE_MAP_NONE)
-            return slot;
-    }
+    slot = map->slots[mr_site_map_place(wire, map->shift)];
+    if (MR_LIKELY((uint32_t)(slot >> 32) == wire))
+        return slot;
+    slot = map->slots[mr_site_map_other_place(wire, map->shift)];
+    return (uint32_t)(slot >> 32) == wire ? slot : MR_SITE_MAP_NONE;
 }
 
 #endif
