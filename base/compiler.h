@@ -30,7 +30,8 @@
  */
 #define MR_KEEP_LOOP(index) __asm__ volatile("" : "+r"(index))
 
-/* Asks for the cache line of `address`, which will be written to; any address. */
+/* Asks for the cache line of `address`, which will be read, or written to; any address. */
+#define MR_PREFETCH_READ(address) __builtin_prefetch((address), 0)
 #define MR_PREFETCH_WRITE(address) __builtin_prefetch((address), 1)
 
 /* Whether this processor, and the system, know 256-bit integers (AVX2). Cheap. */
@@ -39,6 +40,7 @@
 #define MR_CPU_IS_WIDE() (__builtin_cpu_supports("avx2") != 0)
 #else
 #define MR_HAS_WIDE_BUILD 0
+#define MR_CPU_IS_WIDE() 0
 #endif
 
 #define MR_NORETURN __attribute__((noreturn))

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The parts of decode: decode.c is the filter, decode_chunk.c reads chunks (decode_run.c their hot part, decode_repeat.c what repeats),
- * decode_dict.c dictionaries, decode_clock.c clocks. Not for others.
+ * The parts of decode: decode.c is the filter, decode_chunk.c reads chunks (decode_run.c and decode_run_wide.c their hot part,
+ * decode_repeat.c what repeats), decode_dict.c dictionaries, decode_clock.c clocks. Not for others.
  */
 #ifndef MR_PIPELINE_FILTERS_DECODE_PRIVATE_H
 #define MR_PIPELINE_FILTERS_DECODE_PRIVATE_H

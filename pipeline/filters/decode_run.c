@@ -1,29 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The hot loops of decode: enters and exits of known sites.
- *
- * Words are read in blocks. Inside one, times count from its beginning, so that no event waits for the one before it: with
- * the product of the beginning split into whole and broken nanoseconds, an event costs one 64-bit multiplication, and the
- * result is that of mr_ticks_ns(). This holds while times neither step back nor move 2^31 ticks; a block where they do is
- * read again word by word. 2.1 -> 1.2 ns an event (docs/why/2026-11-20-analysis.md).
+ * The hot loops of decode: enters and exits of known sites. Words are read in blocks (decode_run.h); a block in which a time steps
+ * back is read again word by word. 2.1 -> 1.2 ns an event, wide 0.8 (docs/why/2026-11-20-analysis.md).
  */
+#include "pipeline/filters/decode_run.h"
+
 #include <assert.h>
 #include <string.h>
 
 #include "net/bytes.h"
 #include "pipeline/filters/decode_private.h"
 
-#define WORD_SIZE 8
 #define BLOCK_WORDS 64u /* 256 gain nothing more */
 #define RUN_EVENTS 256  /* of a compact chunk: 4 KiB between the two loops */
-
-/* What the loops over words read and count. */
-struct words {
-    const uint8_t *at;
-    struct mr_site_map map;
-    struct mr_ticks clock;
-    uint64_t ticks, inversions;
-};
 
 static_assert(offsetof(struct mr_event, site) == 8 &&
                   offsetof(struct mr_event, kind) == 12 && MR_EVENT_EXIT == 1,
@@ -49,11 +38,11 @@ static uint64_t count_unknown(const struct mr_event *events, uint32_t count)
 }
 
 /* Word by word, times clamped. Returns how many words it took: fewer than `count` when one is something else. */
-static uint32_t run_clamped(struct words *words, struct mr_event *out, uint32_t count)
+static uint32_t run_clamped(struct mr_words *words, struct mr_event *out, uint32_t count)
 {
     uint32_t done;
 
-    for (done = 0; done < count; done++, words->at += WORD_SIZE) {
+    for (done = 0; done < count; done++, words->at += MR_WORD_SIZE) {
         uint64_t word = mr_get_u64(words->at);
         uint64_t slot = mr_site_map_find(&words->map, mr_word_site(word));
         int32_t step = (int32_t)((uint32_t)word - (uint32_t)words->ticks);
@@ -68,20 +57,16 @@ static uint32_t run_clamped(struct words *words, struct mr_event *out, uint32_t 
 }
 
 /* At most BLOCK_WORDS; as run_clamped(). */
-static MR_ALWAYS_INLINE uint32_t run_block(struct words *words, struct mr_event *out,
+static MR_ALWAYS_INLINE uint32_t run_block(struct mr_words *words, struct mr_event *out,
                                            uint32_t count)
 {
     const struct mr_site_map map = words->map; /* in registers: `out` may be anything */
-    const mr_u128 product =
-        (mr_u128)(words->ticks + words->clock.add) * words->clock.mult;
-    const uint32_t shift = words->clock.shift & 63, mult = words->clock.mult;
-    const uint32_t start = (uint32_t)words->ticks;
-    const uint64_t part = (uint64_t)product & ((UINT64_C(1) << shift) - 1);
-    const uint64_t base_ns = words->clock.offset + (uint64_t)(product >> shift);
+    const struct mr_words_base base = mr_words_base(words);
+    const uint32_t shift = base.shift, mult = base.mult, start = base.start;
     const uint8_t *at = words->at;
     uint32_t past = 0, bad = 0, done;
 
-    for (done = 0; done < count; done++, at += WORD_SIZE) {
+    for (done = 0; done < count; done++, at += MR_WORD_SIZE) {
         uint64_t word = mr_get_u64(at);
         uint64_t slot = mr_site_map_find(&map, mr_word_site(word));
         uint32_t now = (uint32_t)word - start;
@@ -92,7 +77,7 @@ static MR_ALWAYS_INLINE uint32_t run_block(struct words *words, struct mr_event 
         past = now;
         /* Both below 2^63 where nothing is bad. */
         put_event(&out[done], word, slot,
-                  base_ns + ((part + (uint64_t)now * mult) >> shift));
+                  base.ns + ((base.part + (uint64_t)now * mult) >> shift));
     }
     if (MR_UNLIKELY(bad >> 31))
         return run_clamped(words, out, count);
@@ -101,25 +86,41 @@ static MR_ALWAYS_INLINE uint32_t run_block(struct words *words, struct mr_event 
     return done;
 }
 
+uint32_t mr_words_read(struct mr_words *words, struct mr_event *out, uint32_t count,
+                       bool is_wide)
+{
+    uint32_t done = 0;
+
+    MR_UNUSED(is_wide);
+    while (done < count) {
+        uint32_t block = count - done < BLOCK_WORDS ? count - done : BLOCK_WORDS;
+        uint32_t taken = 0;
+
+#if MR_HAS_WIDE_BUILD
+        if (is_wide)
+            taken = mr_words_read_wide(words, out + done, block);
+#endif
+        if (taken < block)
+            taken += run_block(words, out + done + taken, block - taken);
+        done += taken;
+        if (taken < block)
+            break;
+    }
+    return done;
+}
+
 /* Returns how many; the reader stands at the first word that is something else, or at its end. */
 static uint32_t run_words(struct mr_decode *decode, struct mr_event *out,
                           uint32_t capacity)
 {
     struct mr_record_reader *reader = &decode->reader;
-    struct words words = {.at = reader->at,
-                          .map = decode->source->map,
-                          .clock = decode->source->ticks,
-                          .ticks = reader->ticks};
-    uint32_t count = reader->left < capacity ? reader->left : capacity, done = 0;
+    struct mr_words words = {.at = reader->at,
+                             .map = decode->source->map,
+                             .clock = decode->source->ticks,
+                             .ticks = reader->ticks};
+    uint32_t count = reader->left < capacity ? reader->left : capacity;
+    uint32_t done = mr_words_read(&words, out, count, MR_CPU_IS_WIDE());
 
-    while (done < count) {
-        uint32_t block = count - done < BLOCK_WORDS ? count - done : BLOCK_WORDS;
-        uint32_t taken = run_block(&words, out + done, block);
-
-        done += taken;
-        if (taken < block)
-            break;
-    }
     reader->at = words.at;
     reader->left -= done;
     reader->ticks = words.ticks;

@@ -1,0 +1,61 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The loops of decode over words, for decode_run.c, decode_run_wide.c and their test. Plain values; any thread.
+ *
+ * Inside a block of words times count from its beginning, so that no event waits for the one before it: with the product of
+ * the beginning split into whole and broken nanoseconds, an event costs one 64-bit multiplication, and the result is that of
+ * mr_ticks_ns(). This holds while times neither step back nor move 2^31 ticks.
+ */
+#ifndef MR_PIPELINE_FILTERS_DECODE_RUN_H
+#define MR_PIPELINE_FILTERS_DECODE_RUN_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "pipeline/batch.h"
+#include "pipeline/site_map.h"
+#include "pipeline/ticks.h"
+
+#define MR_WORD_SIZE 8
+
+/* What the loops read and count. */
+struct mr_words {
+    const uint8_t *at; /* borrowed */
+    struct mr_site_map map;
+    struct mr_ticks clock;
+    uint64_t ticks, inversions;
+};
+
+/* The beginning of a block: an event `now` ticks later is at ns + ((part + now * mult) >> shift). */
+struct mr_words_base {
+    uint64_t part, ns;
+    uint32_t start, mult, shift;
+};
+
+static MR_ALWAYS_INLINE struct mr_words_base mr_words_base(const struct mr_words *words)
+{
+    const mr_u128 product =
+        (mr_u128)(words->ticks + words->clock.add) * words->clock.mult;
+    const uint32_t shift = words->clock.shift & 63;
+
+    return (struct mr_words_base){
+        .part = (uint64_t)product & ((UINT64_C(1) << shift) - 1),
+        .ns = words->clock.offset + (uint64_t)(product >> shift),
+        .start = (uint32_t)words->ticks,
+        .mult = words->clock.mult,
+        .shift = shift};
+}
+
+/*
+ * The next words, at most `count`, as events while they are enters and exits of sites in the map; `words` stands behind
+ * them. Returns how many. `is_wide`: where MR_CPU_IS_WIDE() alone; the result is the same.
+ */
+uint32_t mr_words_read(struct mr_words *words, struct mr_event *out, uint32_t count,
+                       bool is_wide);
+
+#if MR_HAS_WIDE_BUILD
+/* As mr_words_read(), but takes only whole groups of four; and nothing where a time among `count` words steps back. */
+uint32_t mr_words_read_wide(struct mr_words *words, struct mr_event *out, uint32_t count);
+#endif
+
+#endif
