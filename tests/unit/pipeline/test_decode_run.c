@@ -180,7 +180,7 @@ static void compare_counts_and_places(bool is_wide, uint32_t sites)
 
     make_sites(&fixture, sites);
     for (uint32_t i = 0; i < MR_ARRAY_COUNT(oddness); i++)
-        for (uint32_t count = 0; count <= 70; count++)
+        for (uint32_t count = 0; count <= 80; count++)
             for (uint32_t place = 0; place < 2 * MR_WORD_SIZE; place++) {
                 make_clock(&fixture);
                 make_words(&fixture, fixture.bytes + place, count, oddness[i]);
