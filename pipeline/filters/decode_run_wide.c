@@ -126,7 +126,7 @@ uint32_t mr_words_read_wide(struct mr_words *words, struct mr_event *out, uint32
         bad = _mm256_or_si256(bad, _mm256_sub_epi32(four_words, before)); /* bit 31 */
         store(out + done, four_words, slots, tell_ns(&lanes, now));
         done += GROUP;
-        at += GROUP * MR_WORD_SIZE;
+        at += (size_t)GROUP * MR_WORD_SIZE;
         if (count - done < GROUP)
             break;
         four_words = load(at);
