@@ -102,7 +102,7 @@ function time(ns: Num): string {
     if (ns >= 6e11)
         return (ns / 6e10).toFixed(1) + " min";
     for (const [size, unit] of units)
-        if (ns >= size)
+        if (ns >= 0.9995 * size) /* what is rounded up to one: 1000 would have an exponent */
             return (ns / size).toPrecision(3) + " " + unit;
     return Math.round(ns) + " ns";
 }
