@@ -8,9 +8,9 @@
 #include "base/assert.h"
 #include "net/bytes.h"
 #include "pipeline/filters/decode_private.h"
+#include "pipeline/filters/decode_run.h"
 #include "pipeline/repeat.h"
 
-#define WORD_SIZE 8
 #define LAP UINT32_C(0x80000000) /* of a word's upper half: of the ring it came from */
 #define NOWHERE UINT32_MAX
 /* A batch of them pays from so many traces on, and so many events. */
@@ -56,7 +56,7 @@ void mr_decode_learn_wire(struct mr_decode *decode, const uint8_t *words,
         repeat->wire_count = MR_REPEAT_EVENTS_MAX / repeat->events * repeat->events;
         for (uint32_t i = 0; i < repeat->wire_count; i++)
             repeat->wire[i] =
-                wire_of(words + (size_t)WORD_SIZE * (at + i % repeat->events));
+                wire_of(words + (size_t)MR_WORD_SIZE * (at + i % repeat->events));
         repeat->map_version = decode->source->map_version;
         return;
     }
@@ -66,7 +66,7 @@ void mr_decode_learn_wire(struct mr_decode *decode, const uint8_t *words,
 static bool is_here(const struct mr_repeat *repeat, const uint8_t *words)
 {
     for (uint32_t i = 0; i < repeat->events; i++)
-        if (wire_of(words + (size_t)WORD_SIZE * i) != repeat->wire[i])
+        if (wire_of(words + (size_t)MR_WORD_SIZE * i) != repeat->wire[i])
             return false;
     return true;
 }
@@ -84,33 +84,16 @@ static uint32_t find(const struct mr_repeat *repeat, const uint8_t *words, uint3
     const uint32_t least = traces_min(repeat), size = repeat->events;
 
     for (uint32_t at = 0; at < size && (uint64_t)least * size + at <= left; at++) {
-        const uint8_t *first = words + (size_t)WORD_SIZE * at;
+        const uint8_t *first = words + (size_t)MR_WORD_SIZE * at;
         uint32_t found = 0;
 
-        while (found < least && is_here(repeat, first + (size_t)WORD_SIZE * size * found))
+        while (found < least &&
+               is_here(repeat, first + (size_t)MR_WORD_SIZE * size * found))
             found++;
         if (found == least)
             return at;
     }
     return NOWHERE;
-}
-
-/* How a batch's times come from ticks: as in decode_run.c, from the batch's beginning on. */
-struct base {
-    uint64_t part, ns;
-    uint32_t start, mult, shift;
-};
-
-static struct base base_at(const struct mr_ticks *clock, uint64_t ticks)
-{
-    mr_u128 product = (mr_u128)(ticks + clock->add) * clock->mult;
-    uint32_t shift = clock->shift & 63;
-
-    return (struct base){.part = (uint64_t)product & ((UINT64_C(1) << shift) - 1),
-                         .ns = clock->offset + (uint64_t)(product >> shift),
-                         .start = (uint32_t)ticks,
-                         .mult = clock->mult,
-                         .shift = shift};
 }
 
 /* The upper and lower halves of `count` words: whether the upper ones are `wire`; the lower ones less `start`. */
@@ -120,7 +103,7 @@ static bool split(const uint8_t *restrict words, const uint32_t *restrict wire,
     uint32_t other = 0;
 
     for (uint32_t i = 0; i < count; i++) {
-        uint64_t word = mr_get_u64(words + (size_t)WORD_SIZE * i);
+        uint64_t word = mr_get_u64(words + (size_t)MR_WORD_SIZE * i);
 
         other |= (uint32_t)(word >> 32) ^ wire[i];
         now[i] = (uint32_t)word - start;
@@ -139,7 +122,7 @@ static bool is_rising(const uint32_t *now, uint32_t count)
 }
 
 /* Times below 2^32, as the last one is. */
-static void tell_times(const struct base *base, const uint32_t *restrict now,
+static void tell_times(const struct mr_words_base *base, const uint32_t *restrict now,
                        uint32_t count, uint32_t *restrict times)
 {
     const uint64_t part = base->part;
@@ -153,7 +136,7 @@ static void tell_times(const struct base *base, const uint32_t *restrict now,
  * The times of traces at `words`, `count` events in all; `*past` is the time before them, after the base, then that of the last.
  * False, with that as it was, when they are anything else, or a time steps back or is too far from the base.
  */
-static bool take_traces(const struct mr_repeat *repeat, const struct base *base,
+static bool take_traces(const struct mr_repeat *repeat, const struct mr_words_base *base,
                         const uint8_t *words, uint32_t count, uint32_t *past,
                         uint32_t *times)
 {
@@ -174,7 +157,8 @@ static void fill(struct mr_decode *decode, struct mr_batch *out)
 {
     struct mr_record_reader *reader = &decode->reader;
     const struct mr_repeat *repeat = decode->stream->repeat;
-    const struct base base = base_at(&decode->source->ticks, reader->ticks);
+    const struct mr_words_base base =
+        mr_words_base(&decode->source->ticks, reader->ticks);
     const uint32_t size = repeat->events, room = MR_BATCH_EVENTS_MAX < reader->left
                                                      ? MR_BATCH_EVENTS_MAX
                                                      : reader->left;
@@ -183,14 +167,14 @@ static void fill(struct mr_decode *decode, struct mr_batch *out)
     MR_ASSERT(size > 0);
     while (step) {
         while (count + step <= room &&
-               take_traces(repeat, &base, reader->at + (size_t)WORD_SIZE * count, step,
+               take_traces(repeat, &base, reader->at + (size_t)MR_WORD_SIZE * count, step,
                            &past, mr_batch_times(out) + count))
             count += step;
         step = step > size ? size : 0;
     }
     out->base_ns = base.ns;
     out->trace_count = count / size;
-    reader->at += (size_t)WORD_SIZE * count;
+    reader->at += (size_t)MR_WORD_SIZE * count;
     reader->left -= count;
     reader->ticks += past;
     decode->counted += count;

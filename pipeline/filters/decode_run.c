@@ -63,7 +63,7 @@ static MR_ALWAYS_INLINE uint32_t run_block(struct mr_words *words, struct mr_eve
                                            uint32_t count)
 {
     const struct mr_site_map map = words->map; /* in registers: `out` may be anything */
-    const struct mr_words_base base = mr_words_base(words);
+    const struct mr_words_base base = mr_words_base(&words->clock, words->ticks);
     const uint32_t shift = base.shift, mult = base.mult, start = base.start;
     const uint8_t *at = words->at;
     uint32_t past = 0, bad = 0, done;

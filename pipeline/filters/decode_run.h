@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The loops of decode over words, for decode_run.c, decode_run_wide.c and their test. Plain values; any thread.
+ * The loops of decode over words, for decode_run.c, decode_run_wide.c, decode_repeat.c and their test. Plain values; any
+ * thread.
  *
  * Inside a block of words times count from its beginning, so that no event waits for the one before it: with the product of
  * the beginning split into whole and broken nanoseconds, an event costs one 64-bit multiplication, and the result is that of
@@ -26,24 +27,24 @@ struct mr_words {
     uint64_t ticks, inversions;
 };
 
-/* The beginning of a block: an event `now` ticks later is at ns + ((part + now * mult) >> shift). */
+/* Times from `ticks` on: an event `now` ticks later is at ns + ((part + now * mult) >> shift). */
 struct mr_words_base {
     uint64_t part, ns;
     uint32_t start, mult, shift;
 };
 
-static MR_ALWAYS_INLINE struct mr_words_base mr_words_base(const struct mr_words *words)
+static MR_ALWAYS_INLINE struct mr_words_base mr_words_base(const struct mr_ticks *clock,
+                                                           uint64_t ticks)
 {
-    const mr_u128 product =
-        (mr_u128)(words->ticks + words->clock.add) * words->clock.mult;
-    const uint32_t shift = words->clock.shift & 63;
+    const mr_u128 product = (mr_u128)(ticks + clock->add) * clock->mult;
+    const uint32_t shift = clock->shift & 63;
 
-    return (struct mr_words_base){
-        .part = (uint64_t)product & ((UINT64_C(1) << shift) - 1),
-        .ns = words->clock.offset + (uint64_t)(product >> shift),
-        .start = (uint32_t)words->ticks,
-        .mult = words->clock.mult,
-        .shift = shift};
+    return (struct mr_words_base){.part =
+                                      (uint64_t)product & ((UINT64_C(1) << shift) - 1),
+                                  .ns = clock->offset + (uint64_t)(product >> shift),
+                                  .start = (uint32_t)ticks,
+                                  .mult = clock->mult,
+                                  .shift = shift};
 }
 
 /*

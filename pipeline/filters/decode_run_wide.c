@@ -108,7 +108,7 @@ static MR_ALWAYS_INLINE void store(struct mr_event *out, __m256i words, __m256i 
 uint32_t mr_words_read_wide(struct mr_words *words, struct mr_event *out, uint32_t count)
 {
     const struct mr_site_map map = words->map; /* in registers: `out` may be anything */
-    const struct mr_words_base base = mr_words_base(words);
+    const struct mr_words_base base = mr_words_base(&words->clock, words->ticks);
     const struct lanes lanes = lanes_of(&base);
     const uint8_t *at = words->at;
     __m256i bad = _mm256_setzero_si256(), four_words, before, slots;
