@@ -7,9 +7,11 @@
  *
  * field          written by  read by    access
  * recycled.*     any thread  any        under recycled.mutex
+ * group_last     any thread  any        relaxed: each adds 1, and what it makes is its own
  *
- * The list is the second process-wide state beside the log's level: it holds no meaning,
- * only memory. Checked by: tests/race/test_graph.c
+ * The list is the second process-wide state beside the log's level, and the last group's
+ * number the third: they hold no meaning, only memory and what is not to be used twice.
+ * Checked by: tests/race/test_graph.c
  */
 #include "pipeline/batch.h"
 
@@ -125,11 +127,11 @@ void mr_batch_free(struct mr_batch *batch)
     free(batch);
 }
 
+static _Atomic uint64_t group_last;
+
 uint64_t mr_batch_new_group(void)
 {
-    static _Atomic uint64_t last;
-
-    return mr_add_relaxed(&last, 1) + 1;
+    return mr_add_relaxed(&group_last, 1) + 1;
 }
 
 enum mr_status mr_batch_own(struct mr_batch *batch)
