@@ -144,7 +144,7 @@ struct mr_bench_lane;
 struct mr_bench_lane *mr_bench_lane_new(const struct mr_bench_stream *stream,
                                         uint32_t stages, enum mr_place place,
                                         const struct mr_graph_node *keep);
-/* All frames of the stream. */
+/* All frames of the stream; of one that was recorded as a source of its own, which lived later than the one before. */
 void mr_bench_lane_play(struct mr_bench_lane *lane, const struct mr_bench_stream *stream);
 /* Makes a delta now. */
 void mr_bench_lane_tick(struct mr_bench_lane *lane);
@@ -187,6 +187,9 @@ struct mr_bench_replay {
 };
 #define MR_BENCH_REPLAY_SPARE 64
 void mr_bench_begin_anew(struct mr_bench_replay *replay, struct mr_bench_stream *stream);
+/* The same, of a stream that was recorded. */
+void mr_bench_replay_later(struct mr_bench_replay *replay,
+                           const struct mr_bench_stream *stream);
 /* Borrows the stream's strings. */
 struct mr_hello mr_bench_replay_hello(const struct mr_bench_replay *replay);
 size_t mr_bench_replay_room(const struct mr_bench_frame *frame);

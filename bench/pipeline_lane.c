@@ -31,6 +31,8 @@ struct mr_bench_lane {
     struct mr_reduce_config reduce;
     uint32_t stages;
     uint64_t now_ns, plays;
+    struct mr_bench_replay replay; /* of a stream that was recorded */
+    struct mr_buffer room;         /* a frame of it */
 };
 
 uint64_t mr_bench_cpu_ns(void)
@@ -41,6 +43,21 @@ uint64_t mr_bench_cpu_ns(void)
     return (uint64_t)time.tv_sec * MR_SECOND_NS + (uint64_t)time.tv_nsec;
 }
 
+/* As it is told this time. */
+static struct mr_span payload_of(struct mr_bench_lane *lane,
+                                 const struct mr_bench_frame *frame)
+{
+    uint8_t *at;
+    size_t size;
+
+    if (lane->replay.plays == 0 || frame->type == MR_FRAME_CHUNKS)
+        return frame->payload;
+    mr_buffer_clear(&lane->room);
+    CHECK(mr_buffer_reserve(&lane->room, mr_bench_replay_room(frame), &at) == MR_OK);
+    CHECK(mr_bench_replay_frame(&lane->replay, frame, at, &size) == MR_OK);
+    return mr_span_of(at, size);
+}
+
 static void push(struct mr_bench_lane *lane, const struct mr_bench_frame *frame)
 {
     struct mr_batch *batch = mr_batch_new(MR_BATCH_FRAME);
@@ -49,7 +66,7 @@ static void push(struct mr_bench_lane *lane, const struct mr_bench_frame *frame)
     batch->source = lane->source;
     batch->frame.type = frame->type;
     batch->frame.sequence = 1;
-    batch->frame.payload = frame->payload;
+    batch->frame.payload = payload_of(lane, frame);
     CHECK(mr_graph_push(lane->graph, batch) == MR_OK);
 }
 
@@ -57,7 +74,10 @@ static void begin_source(struct mr_bench_lane *lane, const struct mr_bench_strea
 {
     struct mr_hello hello = stream->hello;
 
-    hello.sender.lo += lane->plays;
+    if (stream->is_recorded) {
+        mr_bench_replay_later(&lane->replay, stream);
+        hello = mr_bench_replay_hello(&lane->replay);
+    }
     hello.oldest = 1;
     CHECK(mr_source_new(&hello, false, &lane->source) == MR_OK);
 }
@@ -116,6 +136,7 @@ struct mr_bench_lane *mr_bench_lane_new(const struct mr_bench_stream *stream,
 
     CHECK(lane && stages <= MR_BENCH_STAGES);
     lane->stages = stages;
+    mr_buffer_init(&lane->room, UINT32_MAX);
     CHECK(mr_sites_new(MR_SITES_LIMIT_DEFAULT, &lane->sites) == MR_OK);
     CHECK(stream->outer_count == 0 || mr_symbols_new(NULL, &lane->symbols) == MR_OK);
     set_configs(lane, stream);
@@ -183,5 +204,6 @@ void mr_bench_lane_free(struct mr_bench_lane *lane)
     }
     mr_sites_free(lane->sites);
     mr_symbols_free(lane->symbols);
+    mr_buffer_fini(&lane->room);
     free(lane);
 }

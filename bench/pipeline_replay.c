@@ -25,10 +25,9 @@ static uint64_t length_ns(const struct mr_bench_stream *stream)
            mr_clock_info_ns(clock, stream->first_ticks);
 }
 
-void mr_bench_begin_anew(struct mr_bench_replay *replay, struct mr_bench_stream *stream)
+void mr_bench_replay_later(struct mr_bench_replay *replay,
+                           const struct mr_bench_stream *stream)
 {
-    /* Else what is missing before it would be a loss, after which no tree is sure for 10 s. */
-    mr_bench_from_first(stream);
     if (replay->plays > 0)
         replay->later_ns += replay->length_ns + APART_NS;
     if (replay->later_ns > LATER_MAX_NS)
@@ -36,6 +35,13 @@ void mr_bench_begin_anew(struct mr_bench_replay *replay, struct mr_bench_stream 
     replay->stream = stream;
     replay->length_ns = length_ns(stream);
     replay->plays++;
+}
+
+void mr_bench_begin_anew(struct mr_bench_replay *replay, struct mr_bench_stream *stream)
+{
+    /* Else what is missing before it would be a loss, after which no tree is sure for 10 s. */
+    mr_bench_from_first(stream);
+    mr_bench_replay_later(replay, stream);
 }
 
 struct mr_hello mr_bench_replay_hello(const struct mr_bench_replay *replay)
