@@ -34,13 +34,17 @@
 #define MR_PREFETCH_READ(address) __builtin_prefetch((address), 0)
 #define MR_PREFETCH_WRITE(address) __builtin_prefetch((address), 1)
 
-/* Whether this processor, and the system, know 256-bit integers (AVX2). Cheap. */
+/* Whether this processor, and the system, know 256-bit integers (AVX2), and whether such with masks, and 512-bit ones (AVX-512). Cheap. */
 #if defined(__x86_64__)
 #define MR_HAS_WIDE_BUILD 1
 #define MR_CPU_IS_WIDE() (__builtin_cpu_supports("avx2") != 0)
+#define MR_CPU_IS_WIDER()                                                                \
+    (__builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512cd") &&          \
+     __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl"))
 #else
 #define MR_HAS_WIDE_BUILD 0
 #define MR_CPU_IS_WIDE() 0
+#define MR_CPU_IS_WIDER() 0
 #endif
 
 #define MR_NORETURN __attribute__((noreturn))

@@ -46,6 +46,7 @@ struct mr_reduce_config {
     bool has_marks;   /* tells the spool what its deltas hold (pipeline/mark.h) */
     bool has_repeats; /* decode runs on this thread: it may be told what streams repeat */
     bool is_one_by_one; /* no templates: for tests, as nothing else comes out */
+    bool is_narrow;     /* no vectors that only some processors have: the same */
     uint32_t
         exemplar_calls; /* of one exemplar, at most MR_EXEMPLAR_CALLS_MAX; 0: none are kept */
     uint32_t exemplars_max;     /* per reason, over the time of the lane */

@@ -40,6 +40,13 @@ static uint32_t low_of(uint32_t bin)
 
 static void make_bins(struct mr_templates *templates)
 {
+    struct mr_bin_index index;
+
+    mr_bin_index_init(&index);
+    for (uint32_t i = 0; i < 64; i++) {
+        templates->parts.below[i] = index.below[i];
+        templates->parts.bounds[i] = (uint32_t)(index.bounds[i] >> 32);
+    }
     for (uint32_t i = 0; i <= MR_TEMPLATE_BINS + 1; i++)
         templates->lows[i] = low_of(i);
     for (uint32_t i = 0; i < MR_TEMPLATE_PARTS; i++) {
@@ -49,7 +56,8 @@ static void make_bins(struct mr_templates *templates)
     }
 }
 
-enum mr_status mr_templates_init(struct mr_templates *templates, uint32_t path_limit)
+enum mr_status mr_templates_init(struct mr_templates *templates, uint32_t path_limit,
+                                 bool is_wide)
 {
     *templates = (struct mr_templates){
         .items = aligned_alloc(MR_CACHE_LINE, ITEMS_MAX * sizeof(*templates->items)),
@@ -66,6 +74,7 @@ enum mr_status mr_templates_init(struct mr_templates *templates, uint32_t path_l
     templates->count = 1; /* 0 is none */
     templates->epoch = 1;
     templates->generation = 1;
+    templates->is_wide = is_wide;
     make_bins(templates);
     return MR_OK;
 }
@@ -149,9 +158,6 @@ static MR_ALWAYS_INLINE struct range range_of(struct mr_known known)
                           end <= INT32_MAX ? (int32_t)end - 1 : INT32_MAX};
 }
 
-/* The time that the calls below each have taken, one for each that waits. */
-typedef int32_t below[MR_TEMPLATE_WAITING];
-
 /* `count` is a constant where it matters, so that compilers make vectors of it. */
 static MR_ALWAYS_INLINE struct gain gain_of(const struct mr_path *path,
                                             const int32_t *totals, const int32_t *child,
@@ -174,9 +180,6 @@ static MR_ALWAYS_INLINE struct gain gain_of(const struct mr_path *path,
     return (struct gain){total_sum, self_sum, is_new, zeros};
 }
 
-/* The bins of what waits, as places in the pool; somewhere for 0. They are asked for. */
-typedef uint32_t bins_of_call[MR_TEMPLATE_WAITING];
-
 static MR_ALWAYS_INLINE void find_bins(const struct mr_reduce *reduce,
                                        const struct mr_path *path, const int32_t *totals,
                                        uint32_t count, uint32_t zeros, uint32_t *bins)
@@ -197,7 +200,7 @@ static MR_ALWAYS_INLINE void find_bins(const struct mr_reduce *reduce,
  * One of each call after the other: two in a row of the same call would often meet in the same bin, and wait for each other in
  * the store buffer.
  */
-static void count_bins(uint32_t *counts, bins_of_call *bins, uint32_t call_count,
+static void count_bins(uint32_t *counts, mr_template_places *bins, uint32_t call_count,
                        uint32_t waiting)
 {
     for (uint32_t place = 0; place < waiting; place++)
@@ -235,16 +238,17 @@ static MR_ALWAYS_INLINE bool settle_call(struct mr_reduce *reduce,
     return true;
 }
 
-static void settle(struct mr_reduce *reduce, struct mr_template *template)
+/* Counts what waits of each call, but in their bins; how many have such. */
+static uint32_t gain_all(struct mr_reduce *reduce, const struct mr_template_call *calls,
+                         uint32_t call_count, uint32_t count, mr_template_below *child,
+                         mr_template_places *bins)
 {
-    const struct mr_template_call *calls = reduce->templates.calls + template->first_call;
-    const uint32_t count = template->waiting, call_count = template->calls;
-    bins_of_call bins[MR_TEMPLATE_CALLS_MAX];
-    below child[MR_TEMPLATE_CALLS_MAX + 1];
-    uint32_t binned = 0; /* calls with bins */
+    uint32_t binned = 0;
 
-    MR_ASSERT(count > 0 && count <= MR_TEMPLATE_WAITING);
-    memset(child, 0, (call_count + 1) * sizeof(*child));
+#if MR_HAS_WIDE_BUILD
+    if (reduce->templates.is_wide && count == MR_TEMPLATE_WAITING)
+        return mr_templates_gain_wide(reduce, calls, call_count, child, bins);
+#endif
     for (uint32_t i = 0; i < call_count; i++) {
         const struct mr_template_call *call = &calls[i];
 
@@ -255,6 +259,20 @@ static void settle(struct mr_reduce *reduce, struct mr_template *template)
             binned += settle_call(reduce, call, child[i], child[call->parent], count,
                                   bins[binned]);
     }
+    return binned;
+}
+
+static void settle(struct mr_reduce *reduce, struct mr_template *template)
+{
+    const struct mr_template_call *calls = reduce->templates.calls + template->first_call;
+    const uint32_t count = template->waiting, call_count = template->calls;
+    mr_template_places bins[MR_TEMPLATE_CALLS_MAX + 1];
+    mr_template_below child[MR_TEMPLATE_CALLS_MAX + 1];
+    uint32_t binned; /* calls with bins */
+
+    MR_ASSERT(count > 0 && count <= MR_TEMPLATE_WAITING);
+    memset(child, 0, (call_count + 1) * sizeof(*child));
+    binned = gain_all(reduce, calls, call_count, count, child, bins);
     count_bins(reduce->bins.counts, bins, binned, count);
     template->waiting = 0;
     mr_filter_count(reduce->filter, MR_REDUCE_SUM_BULK, (uint64_t)count * call_count);

@@ -78,6 +78,12 @@ struct mr_template_path {
     uint8_t rest; /* calls that are not looked at */
 };
 
+/* Of a power of two in 64 equal parts: which bin the least value of each is in, from the first of the power on, and the last fraction (of 32 bits) in it. */
+struct mr_template_parts {
+    uint32_t below[64];
+    uint32_t bounds[64];
+};
+
 struct mr_templates {
     struct mr_template *items;
     uint64_t *words;
@@ -93,12 +99,20 @@ struct mr_templates {
     uint32_t rest;                       /* calls that are not looked at, on any path */
     uint32_t lows[MR_TEMPLATE_BINS + 2]; /* the least total of each bin */
     uint16_t bins[MR_TEMPLATE_PARTS];    /* of the least total of each part */
+    bool is_wide;                        /* there are vectors for what waits */
+    struct mr_template_parts parts;      /* for them */
 };
+
+/* The time that the calls below each have taken, one for each that waits. */
+typedef int32_t mr_template_below[MR_TEMPLATE_WAITING];
+/* The bins of what waits, as places in the pool; somewhere for 0. They are asked for. */
+typedef uint32_t mr_template_places[MR_TEMPLATE_WAITING];
 
 struct mr_reduce;
 
-/* MR_ENOMEM. Pages that are not used are not taken. `path_limit` 0: there will be none. */
-enum mr_status mr_templates_init(struct mr_templates *templates, uint32_t path_limit);
+/* MR_ENOMEM. Pages that are not used are not taken. `path_limit` 0: there will be none. `is_wide`: where MR_CPU_IS_WIDER() alone. */
+enum mr_status mr_templates_init(struct mr_templates *templates, uint32_t path_limit,
+                                 bool is_wide);
 void mr_templates_fini(struct mr_templates *templates);
 /* Forgets them all; none has calls that wait. */
 void mr_templates_clear(struct mr_templates *templates);
@@ -165,6 +179,16 @@ void mr_templates_settle(struct mr_reduce *reduce);
 void mr_templates_learn(struct mr_reduce *reduce, uint32_t path,
                         const struct mr_event *events, uint32_t count,
                         uint32_t nodes_known);
+
+#if MR_HAS_WIDE_BUILD
+/*
+ * reduce_templates_wide.c, where MR_CPU_IS_WIDER() alone: counts MR_TEMPLATE_WAITING of each call, but in their bins. `child` and
+ * `places` have room for `count` calls and one more; how many `places` there are: of calls that did not all take no time.
+ */
+uint32_t mr_templates_gain_wide(struct mr_reduce *reduce,
+                                const struct mr_template_call *calls, uint32_t count,
+                                mr_template_below *child, mr_template_places *places);
+#endif
 
 /* reduce_templates_play.c: plays the events of one counted call again. False when they are anything else. */
 bool mr_template_play(struct mr_reduce *reduce, uint32_t path,

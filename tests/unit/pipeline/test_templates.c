@@ -222,11 +222,16 @@ static void check(const struct mood *mood, struct mr_reduce_config reduce,
     reduce.shape_calls_s = 0; /* how many traces are counted by path, the clock decides */
     for (int i = 0; i < 4; i++) {
         uint64_t seed = mr_test_random_below(&seeds, UINT32_MAX);
-        struct result in_bulk = {.bulk = 0}, one_by_one = {.bulk = 0};
+        struct result in_bulk = {.bulk = 0}, narrow = {.bulk = 0},
+                      one_by_one = {.bulk = 0};
 
         reduce.is_one_by_one = false;
         reduce.has_repeats = true;
+        reduce.is_narrow = false;
         run(seed, mood, reduce, &in_bulk);
+        reduce.is_narrow = true;
+        run(seed, mood, reduce, &narrow);
+        assert_int_equal(narrow.bulk, in_bulk.bulk);
         reduce.is_one_by_one = true;
         reduce.has_repeats = false;
         run(seed, mood, reduce, &one_by_one);
@@ -237,7 +242,9 @@ static void check(const struct mood *mood, struct mr_reduce_config reduce,
             assert_true(in_bulk.repeated > 1000);
         assert_int_equal(in_bulk.deltas, one_by_one.deltas);
         test_text_compare(&one_by_one.text, &in_bulk.text);
+        test_text_compare(&one_by_one.text, &narrow.text);
         test_text_fini(&in_bulk.text);
+        test_text_fini(&narrow.text);
         test_text_fini(&one_by_one.text);
     }
 }
@@ -370,7 +377,7 @@ static void where_no_template_fits_all_paths_rest_and_are_tried_again(void **sta
     uint32_t first, later;
 
     (void)state;
-    assert_int_equal(mr_templates_init(templates, RESTING_PATHS), MR_OK);
+    assert_int_equal(mr_templates_init(templates, RESTING_PATHS, false), MR_OK);
     templates->items[templates->count] = (struct mr_template){.calls = 2};
     for (uint32_t i = 1; i < RESTING_PATHS; i++)
         templates->paths[i].first = templates->count;
@@ -382,6 +389,86 @@ static void where_no_template_fits_all_paths_rest_and_are_tried_again(void **sta
     assert_in_range(later, 10, RESTING_PATHS);
     mr_templates_fini(templates);
     free(reduce);
+}
+
+#if MR_HAS_WIDE_BUILD
+#define BINS_CALLS 2u
+
+/* Eight totals of a call and of one that it calls, counted with vectors: their bins and sums. */
+static void check_eight(struct mr_reduce *reduce, uint32_t path,
+                        const uint32_t totals[MR_TEMPLATE_WAITING])
+{
+    const struct mr_path *node = &reduce->paths.nodes[path];
+    const struct mr_path before = *node;
+    struct mr_template_call calls[BINS_CALLS] = {{.path = path, .parent = 1},
+                                                 {.path = path, .parent = 2}};
+    mr_template_below child[BINS_CALLS + 1] = {{0}};
+    mr_template_places places[BINS_CALLS + 1];
+    uint64_t sum = 0, self = 0;
+    uint32_t zeros = 0;
+
+    for (uint32_t i = 0; i < MR_TEMPLATE_WAITING; i++) {
+        calls[0].totals[i] = (int32_t)totals[i];
+        calls[1].totals[i] = (int32_t)totals[i] + 7;
+        sum += 2 * (uint64_t)totals[i] + 7;
+        self += totals[i] + 7;
+        zeros += totals[i] == 0;
+    }
+    assert_int_equal(mr_templates_gain_wide(reduce, calls, BINS_CALLS, child, places),
+                     zeros == MR_TEMPLATE_WAITING ? 1 : 2);
+    assert_int_equal(node->ok, before.ok + 2 * MR_TEMPLATE_WAITING);
+    assert_int_equal(node->zeros, before.zeros + zeros);
+    assert_int_equal(node->total_sum, before.total_sum + sum);
+    assert_int_equal(node->self_sum, before.self_sum + self);
+    for (uint32_t i = 0; i < MR_TEMPLATE_WAITING; i++) {
+        uint32_t bin = totals[i] ? mr_bin_of(&reduce->bin_index, totals[i]) : 0;
+
+        assert_true(mr_known_has(node->total, totals[i]));
+        assert_true(mr_known_has(node->self, 7));
+        if (zeros < MR_TEMPLATE_WAITING && totals[i])
+            assert_int_equal(places[0][i], node->bins.offset + bin - node->bins.first);
+        else if (zeros < MR_TEMPLATE_WAITING)
+            assert_true(places[0][i] < MR_BINS_NOWHERE);
+    }
+}
+#endif
+
+static void vectors_find_the_bins_of_all_bounds(void **state)
+{
+#if MR_HAS_WIDE_BUILD
+    struct mr_reduce *reduce = calloc(1, sizeof(*reduce));
+    uint32_t path;
+
+    if (!MR_CPU_IS_WIDER()) {
+        free(reduce);
+        skip();
+    }
+    mr_bin_index_init(&reduce->bin_index);
+    mr_bin_pool_init(&reduce->bins, 4 * MR_BINS_COUNT);
+    assert_int_equal(mr_paths_init(&reduce->paths, 64), MR_OK);
+    assert_int_equal(mr_templates_init(&reduce->templates, 64, true), MR_OK);
+    path = mr_paths_find(&reduce->paths, mr_paths_base(&reduce->paths, 0, 0), 1, 0);
+    mr_paths_begin(&reduce->paths, path, 1);
+    assert_true(mr_bins_grow(&reduce->paths.nodes[path].bins, &reduce->bins, 0));
+    assert_true(
+        mr_bins_grow(&reduce->paths.nodes[path].bins, &reduce->bins, MR_TEMPLATE_BINS));
+    for (uint32_t bin = 1; bin <= MR_TEMPLATE_BINS; bin++) {
+        uint32_t low = reduce->templates.lows[bin],
+                 high = reduce->templates.lows[bin + 1];
+        const uint32_t totals[] = {low - 1,  low, low + (high - low) / 2, high - 1,
+                                   low % 64, 0,   (low + 1) / 2,          1};
+
+        check_eight(reduce, path, totals);
+    }
+    check_eight(reduce, path, (const uint32_t[MR_TEMPLATE_WAITING]){0});
+    mr_templates_fini(&reduce->templates);
+    mr_paths_fini(&reduce->paths);
+    mr_bin_pool_fini(&reduce->bins);
+    free(reduce);
+#else
+    skip();
+#endif
+    (void)state;
 }
 
 static void exact_and_set_shapes_are_counted_one_by_one(void **state)
@@ -409,6 +496,7 @@ int main(void)
         cmocka_unit_test(streams_that_repeat_a_tree_with_full_tables_give_the_same),
         cmocka_unit_test(where_no_template_fits_all_paths_rest_and_are_tried_again),
         cmocka_unit_test(exact_and_set_shapes_are_counted_one_by_one),
+        cmocka_unit_test(vectors_find_the_bins_of_all_bounds),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
