@@ -230,8 +230,10 @@ static void check(const struct mood *mood, struct mr_reduce_config reduce,
         reduce.is_narrow = false;
         run(seed, mood, reduce, &in_bulk);
         reduce.is_narrow = true;
-        run(seed, mood, reduce, &narrow);
-        assert_int_equal(narrow.bulk, in_bulk.bulk);
+        if (i % 2 == 0) {
+            run(seed, mood, reduce, &narrow);
+            assert_int_equal(narrow.bulk, in_bulk.bulk);
+        }
         reduce.is_one_by_one = true;
         reduce.has_repeats = false;
         run(seed, mood, reduce, &one_by_one);
@@ -242,9 +244,11 @@ static void check(const struct mood *mood, struct mr_reduce_config reduce,
             assert_true(in_bulk.repeated > 1000);
         assert_int_equal(in_bulk.deltas, one_by_one.deltas);
         test_text_compare(&one_by_one.text, &in_bulk.text);
-        test_text_compare(&one_by_one.text, &narrow.text);
+        if (i % 2 == 0) {
+            test_text_compare(&one_by_one.text, &narrow.text);
+            test_text_fini(&narrow.text);
+        }
         test_text_fini(&in_bulk.text);
-        test_text_fini(&narrow.text);
         test_text_fini(&one_by_one.text);
     }
 }
