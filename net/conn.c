@@ -7,7 +7,14 @@
  *     .... released    ++++ held: handed out once    ==== received     ---- room for recv()
  *
  * Frames are views into it. What is received moves to the front only when a recv() would find little room, and the
- * buffer grows only for a frame that is larger, up to max_frame.
+ * buffer grows only for a frame that is larger, up to max_frame, and for what is held.
+ *
+ * What is held is megabytes where a receiver has all it can do, as a SETTLE comes behind what is on its way before it:
+ * to move that again and again was 4 % of a worker's time. So it stays, and only the received goes to the front:
+ *
+ *     0 ++++++++ input_start ======= input_end ------- input_older ++++++++ input_older_end ....... input_capacity
+ *
+ * The older frames are the first to be released; then all is as above.
  */
 #include "net/conn.h"
 
@@ -24,6 +31,8 @@ enum {
     INPUT_MIN =
         512 << 10, /* so that a recv() has 256 KiB of room, whatever is left of a frame */
     READ_MIN = 256 << 10,
+    WRAP_MIN =
+        256 << 10, /* so that a buffer of INPUT_MIN never wraps, nor grows for it */
     OUTPUT_MAX = 1 << 20, /* 20,000 ACK frames that the peer did not read */
     DISCARD_MAX = 4 << 20,
 };
@@ -69,17 +78,45 @@ void mr_conn_fini(struct mr_conn *conn)
     free(conn->input);
     conn->input = NULL;
     conn->input_capacity = conn->input_held = conn->input_start = conn->input_end = 0;
+    conn->input_older = conn->input_older_end = 0;
     mr_frame_expander_fini(&conn->expander);
     mr_buffer_fini(&conn->output);
 }
 
-static void move_to_front(struct mr_conn *conn)
+static bool is_wrapped(const struct mr_conn *conn)
 {
-    size_t size = conn->input_end - conn->input_held;
+    return conn->input_older_end > 0;
+}
 
-    if (size && conn->input_held)
-        memmove(conn->input, conn->input + conn->input_held, size);
-    conn->input_start -= conn->input_held;
+/* Where the room for recv() ends. */
+static size_t input_limit(const struct mr_conn *conn)
+{
+    return is_wrapped(conn) ? conn->input_older : conn->input_capacity;
+}
+
+/* For what misses of the frame at input_start, and for a good recv(). */
+static bool has_room(const struct mr_conn *conn)
+{
+    size_t limit = input_limit(conn);
+
+    return limit - conn->input_end >= READ_MIN &&
+           conn->input_need <= limit - conn->input_start;
+}
+
+static bool is_empty(const struct mr_conn *conn)
+{
+    return !is_wrapped(conn) && conn->input_held == conn->input_end;
+}
+
+/* What lies from `from` on, which is input_held or input_start. */
+static void move_to_front(struct mr_conn *conn, size_t from)
+{
+    size_t size = conn->input_end - from;
+
+    MR_DEBUG_ASSERT(from == conn->input_held || from == conn->input_start);
+    if (size && from)
+        memmove(conn->input, conn->input + from, size);
+    conn->input_start -= from;
     conn->input_held = 0;
     conn->input_end = size;
 }
@@ -99,31 +136,96 @@ static enum mr_status grow(struct mr_conn *conn, size_t capacity)
     return MR_OK;
 }
 
-/* Twice as much, where what is held leaves no room for a good recv(). */
-static enum mr_status grow_to_hold(struct mr_conn *conn)
+static enum mr_status grow_twofold(struct mr_conn *conn)
 {
     size_t capacity = 2 * conn->input_capacity;
 
-    if (conn->hold_max == 0 || conn->input_capacity - conn->input_end >= READ_MIN)
+    return grow(conn, capacity < input_max(conn) ? capacity : input_max(conn));
+}
+
+/* False, and nothing is done: little is held, which moves as well, or there is too little room before it. */
+static bool wrap(struct mr_conn *conn)
+{
+    size_t rest = conn->input_end - conn->input_start;
+    size_t room = conn->input_need < rest + READ_MIN ? rest + READ_MIN : conn->input_need;
+
+    MR_DEBUG_ASSERT(!is_wrapped(conn));
+    if (conn->input_start - conn->input_held < WRAP_MIN || conn->input_held < room)
+        return false;
+    conn->input_older = conn->input_held;
+    conn->input_older_end = conn->input_start;
+    move_to_front(conn, conn->input_start);
+    MR_DEBUG_ASSERT(has_room(conn));
+    return true;
+}
+
+/* In new memory: the older, and what came later behind it. */
+static enum mr_status straighten(struct mr_conn *conn)
+{
+    size_t older = conn->input_older_end - conn->input_older;
+    uint8_t *input = malloc(conn->input_capacity);
+
+    if (!input)
+        return MR_ENOMEM;
+    memcpy(input, conn->input + conn->input_older, older);
+    memcpy(input + older, conn->input, conn->input_end);
+    free(conn->input);
+    conn->input = input;
+    conn->input_older = 0;
+    conn->input_older_end = older;
+    return MR_OK;
+}
+
+/* What came later lies behind the older again. */
+static enum mr_status unwrap(struct mr_conn *conn)
+{
+    enum mr_status status = grow_twofold(conn);
+
+    MR_DEBUG_ASSERT(is_wrapped(conn) && conn->input_held == 0);
+    if (status == MR_OK && conn->input_end > conn->input_capacity - conn->input_older_end)
+        status = straighten(conn);
+    else if (status == MR_OK)
+        memcpy(conn->input + conn->input_older_end, conn->input, conn->input_end);
+    if (status != MR_OK)
+        return status;
+    conn->input_held = conn->input_older;
+    conn->input_start += conn->input_older_end;
+    conn->input_end += conn->input_older_end;
+    conn->input_older = conn->input_older_end = 0;
+    return MR_OK;
+}
+
+static enum mr_status make_room_to_hold(struct mr_conn *conn)
+{
+    enum mr_status status = MR_OK;
+
+    if (is_wrapped(conn))
+        status = unwrap(conn);
+    else if (wrap(conn))
         return MR_OK;
+    if (status == MR_OK && !has_room(conn))
+        move_to_front(conn, conn->input_held);
+    if (status == MR_OK && !has_room(conn))
+        status = grow_twofold(conn);
+    if (status != MR_OK)
+        return status;
     if (conn->input_end == input_max(conn))
         return mr_error_set(&conn->error, MR_ELIMIT,
                             "connection from %s: more than %zu bytes came without SETTLE",
                             conn->peer, conn->hold_max);
-    return grow(conn, capacity < input_max(conn) ? capacity : input_max(conn));
+    return grow(conn, conn->input_start + conn->input_need);
 }
 
-/* Room for what misses of the frame at input_start, and for a good recv(). */
 static enum mr_status make_room(struct mr_conn *conn)
 {
-    bool is_full = conn->input_capacity - conn->input_end < READ_MIN;
-    bool fits = conn->input_need <= conn->input_capacity - conn->input_start;
-    enum mr_status status;
-
-    if (conn->input_held == conn->input_end || (conn->input_held && (is_full || !fits)))
-        move_to_front(conn);
-    status = grow_to_hold(conn);
-    return status == MR_OK ? grow(conn, conn->input_start + conn->input_need) : status;
+    if (is_empty(conn))
+        move_to_front(conn, conn->input_start);
+    if (has_room(conn))
+        return MR_OK;
+    if (conn->hold_max)
+        return make_room_to_hold(conn);
+    move_to_front(conn, conn->input_start);
+    return grow(conn, conn->input_need);
 }
 
 enum mr_status mr_conn_read(struct mr_conn *conn)
@@ -133,11 +235,11 @@ enum mr_status mr_conn_read(struct mr_conn *conn)
 
     if (status != MR_OK)
         return status;
-    if (conn->input_end == conn->input_capacity)
+    if (conn->input_end == input_limit(conn))
         return MR_OK; /* full of frames that mr_conn_next() has not handed out yet */
     do
         size = recv(conn->fd, conn->input + conn->input_end,
-                    conn->input_capacity - conn->input_end, MSG_DONTWAIT);
+                    input_limit(conn) - conn->input_end, MSG_DONTWAIT);
     while (size < 0 && errno == EINTR);
     if (size == 0)
         return MR_END;
@@ -246,13 +348,15 @@ static enum mr_status accept_frame(struct mr_conn *conn, struct mr_frame *frame)
     }
 }
 
-/* Nothing before input_start is needed, once no frame is held. */
+/* Nothing but what lies behind input_start is needed, once no frame is held. */
 static void release(struct mr_conn *conn)
 {
     if (conn->hold_max == 0)
         conn->held_sequence = conn->next_sequence;
-    if (conn->held_sequence == conn->next_sequence)
-        conn->input_held = conn->input_start;
+    if (conn->held_sequence < conn->next_sequence)
+        return;
+    conn->input_older = conn->input_older_end = 0;
+    conn->input_held = conn->input_start;
 }
 
 /* A frame off the front of the input. */
@@ -296,20 +400,43 @@ void mr_conn_hold(struct mr_conn *conn, size_t size)
     conn->hold_max = size;
 }
 
-struct mr_span mr_conn_held(const struct mr_conn *conn)
+static struct mr_span span_between(const struct mr_conn *conn, size_t from, size_t to)
 {
-    return mr_span_of(conn->input + conn->input_held,
-                      conn->input_start - conn->input_held);
+    return mr_span_of(conn->input + from, to - from);
+}
+
+enum mr_status mr_conn_copy_held(const struct mr_conn *conn, struct mr_buffer *out)
+{
+    struct mr_span older = span_between(conn, conn->input_older, conn->input_older_end);
+    struct mr_span later = span_between(conn, conn->input_held, conn->input_start);
+    uint8_t *at;
+    enum mr_status status = mr_buffer_reserve(out, older.size + later.size, &at);
+
+    if (status == MR_OK)
+        status = mr_buffer_append(out, older.data, older.size);
+    return status == MR_OK ? mr_buffer_append(out, later.data, later.size) : status;
+}
+
+/* The oldest frame or control frame of what is held, which it is no more; false: nothing is. */
+static bool take_held(struct mr_conn *conn, struct mr_frame *frame)
+{
+    size_t *from = is_wrapped(conn) ? &conn->input_older : &conn->input_held;
+    size_t to = is_wrapped(conn) ? conn->input_older_end : conn->input_start;
+    struct mr_span rest = span_between(conn, *from, to);
+
+    if (!mr_frame_take_again(&rest, frame))
+        return false;
+    *from = to - rest.size;
+    if (conn->input_older == conn->input_older_end)
+        conn->input_older = conn->input_older_end = 0;
+    return true;
 }
 
 enum mr_status mr_conn_next_settled(struct mr_conn *conn, uint64_t sequence,
                                     struct mr_frame *frame)
 {
-    struct mr_span rest = mr_conn_held(conn);
-
     while (conn->held_sequence < conn->next_sequence && conn->held_sequence <= sequence &&
-           mr_frame_take_again(&rest, frame)) {
-        conn->input_held = conn->input_start - rest.size;
+           take_held(conn, frame)) {
         if (frame->sequence != conn->held_sequence)
             continue; /* a control frame between them, or a duplicate */
         conn->held_sequence++;
@@ -461,7 +588,7 @@ static void trim_input(struct mr_conn *conn, uint64_t now_ns)
 {
     uint8_t *input;
 
-    if (conn->input_capacity <= INPUT_MIN || conn->input_held != conn->input_end ||
+    if (conn->input_capacity <= INPUT_MIN || !is_empty(conn) ||
         now_ns < conn->heard_ns + QUIET_NS)
         return;
     input = realloc(conn->input, INPUT_MIN);

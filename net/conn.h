@@ -34,6 +34,7 @@ struct mr_conn {
     uint8_t *input; /* owned */
     size_t input_capacity, input_start, input_end;
     size_t input_held; /* what lies before input_start from here on is not released */
+    size_t input_older, input_older_end; /* held longer than that; 0: nothing is */
     size_t hold_max;   /* 0: frames are released as they are handed out */
     size_t input_need; /* bytes of the frame at input_start, as far as known */
     struct mr_frame_expander expander;
@@ -80,8 +81,11 @@ void mr_conn_hold(struct mr_conn *conn, size_t size);
 /* The oldest frame held, if its sequence is at most `sequence`: expanded, released, and borrowed as of mr_conn_next(). */
 enum mr_status mr_conn_next_settled(struct mr_conn *conn, uint64_t sequence,
                                     struct mr_frame *frame);
-/* All frames that are held, and control frames between them, as they came: for who keeps them longer than the connection. */
-struct mr_span mr_conn_held(const struct mr_conn *conn);
+/*
+ * Appends all frames that are held, and control frames between them, as they came: for who keeps them longer than the
+ * connection. MR_ENOMEM, MR_ELIMIT: nothing is appended.
+ */
+enum mr_status mr_conn_copy_held(const struct mr_conn *conn, struct mr_buffer *out);
 /*
  * Answers HELLO: data frames from `next_sequence` on are expected. A receiver that knows fewer frames than the sender still
  * has passes the `oldest` of the HELLO.

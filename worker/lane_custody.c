@@ -143,14 +143,11 @@ void mr_lane_lose(struct mr_lane *lane, struct mr_lane_sender *sender,
                   const struct mr_connection *connection)
 {
     const struct mr_conn *conn = &connection->conn;
-    struct mr_span held = mr_conn_held(conn);
 
     if (sender->custody.state != MR_CUSTODY_OPEN)
         return;
-    if (mr_lane_is_behind(connection)) {
+    if (mr_lane_is_behind(connection))
         (void)mr_lane_push_settled(lane, sender); /* what fails is with it */
-        held = mr_conn_held(conn);
-    }
     mr_custody_break(&sender->custody);
     lane->doubts++; /* until the next tick has counted: a lane that stops does not end before */
     sender->has_left = conn->finished;
@@ -161,7 +158,7 @@ void mr_lane_lose(struct mr_lane *lane, struct mr_lane_sender *sender,
         return;
     if (sender->held.size == 0)
         sender->held_sequence = conn->held_sequence;
-    if (mr_buffer_append(&sender->held, held.data, held.size) == MR_OK)
+    if (mr_conn_copy_held(conn, &sender->held) == MR_OK)
         return;
     mr_log_error("%s: no memory to keep %" PRIu64 " frames; they are lost and counted",
                  connection->conn.peer, sender->custody.taken - sender->custody.settled);
