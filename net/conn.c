@@ -209,7 +209,8 @@ static enum mr_status make_room_to_hold(struct mr_conn *conn)
         status = grow_twofold(conn);
     if (status != MR_OK)
         return status;
-    if (conn->input_end == input_max(conn))
+    if (conn->input_end == input_max(conn) ||
+        conn->input_need > input_max(conn) - conn->input_start)
         return mr_error_set(&conn->error, MR_ELIMIT,
                             "connection from %s: more than %zu bytes came without SETTLE",
                             conn->peer, conn->hold_max);

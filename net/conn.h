@@ -61,7 +61,10 @@ enum mr_status mr_conn_init(struct mr_conn *conn, int fd, const char *peer,
                             uint32_t max_frame);
 void mr_conn_fini(struct mr_conn *conn); /* closes */
 
-/* Reads what is there, up to the room in the buffer. MR_OK when bytes came, MR_AGAIN, MR_END, MR_EIO. */
+/*
+ * Reads what is there, up to the room in the buffer. MR_OK when bytes came, MR_AGAIN, MR_END, MR_EIO, MR_ENOMEM; MR_ELIMIT when
+ * more came without SETTLE than may be held.
+ */
 enum mr_status mr_conn_read(struct mr_conn *conn);
 /*
  * The next HELLO, ASK or data frame, expanded; it is borrowed until the next mr_conn_read() or, as one that came compressed, the

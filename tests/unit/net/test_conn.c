@@ -213,6 +213,30 @@ static void who_never_settles_is_cut_off(void **state)
     pair_close(&pair);
 }
 
+static void who_begins_a_frame_that_has_no_place_is_cut_off(void **state)
+{
+    static uint8_t payload[MR_WIRE_MAX_FRAME_MIN];
+    uint8_t header[MR_WIRE_HEADER_SIZE];
+    struct pair pair;
+    struct mr_frame frame;
+
+    (void)state;
+    greet_to_hold(&pair, 1 << 20);
+    for (uint64_t sequence = 1; sequence <= 16; sequence++) {
+        say(&pair, MR_FRAME_CHUNKS, 0, sequence, mr_span_of(payload, sizeof(payload)));
+        assert_int_equal(next(&pair, &frame), MR_OK);
+    }
+    mr_frame_put_header(MR_FRAME_CHUNKS, 0, 17, mr_span_of(payload, sizeof(payload)),
+                        header);
+    assert_int_equal(send(pair.peer, header, sizeof(header), MSG_NOSIGNAL),
+                     sizeof(header));
+    assert_int_equal(mr_conn_read(&pair.conn), MR_OK);
+    assert_int_equal(mr_conn_next(&pair.conn, &frame), MR_AGAIN);
+    assert_int_equal(mr_conn_read(&pair.conn), MR_ELIMIT);
+    assert_int_equal(mr_conn_next(&pair.conn, &frame), MR_ELIMIT);
+    pair_close(&pair);
+}
+
 /* Of frame `sequence` in the tests of what is held: up to all that a frame may have. */
 static size_t payload_of(uint64_t sequence, uint8_t payload[MR_WIRE_MAX_FRAME_MIN])
 {
@@ -696,6 +720,7 @@ int main(void)
         cmocka_unit_test(frames_are_held_until_the_peer_knows_that_they_came),
         cmocka_unit_test(a_settle_of_what_was_not_acknowledged_is_refused),
         cmocka_unit_test(who_never_settles_is_cut_off),
+        cmocka_unit_test(who_begins_a_frame_that_has_no_place_is_cut_off),
         cmocka_unit_test(what_is_held_lies_still_while_more_comes),
         cmocka_unit_test(frames_come_out_twice_in_order_however_late_they_are_settled),
         cmocka_unit_test(small_frames_that_came_together_take_one_read),
