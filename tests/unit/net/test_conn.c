@@ -438,6 +438,54 @@ static void small_frames_that_came_together_take_one_read(void **state)
     pair_close(&pair);
 }
 
+/* So many bytes that the peer sends, and what of them the conn's buffer has room for. */
+static void fill(struct pair *pair, struct mr_buffer *output)
+{
+    ssize_t size;
+
+    while (output->size > 0) {
+        size = send(pair->peer, output->data, output->size, MSG_NOSIGNAL | MSG_DONTWAIT);
+        if (size > 0)
+            mr_buffer_consume(output, (size_t)size);
+        assert_int_equal(mr_conn_read(&pair->conn), MR_OK);
+    }
+    while (mr_conn_read(&pair->conn) == MR_OK &&
+           pair->conn.input_end < pair->conn.input_capacity)
+        ;
+}
+
+static void a_frame_may_end_where_the_buffer_does(void **state)
+{
+    enum { COUNT = 8 };
+    static uint8_t payload[MR_WIRE_MAX_FRAME_MIN - MR_WIRE_HEADER_SIZE];
+    struct mr_buffer output;
+    struct pair pair;
+    struct mr_frame frame;
+
+    (void)state;
+    greet(&pair);
+    mr_buffer_init(&output, 1 << 20);
+    for (int round = 0; round < 2; round++) {
+        uint64_t before = (uint64_t)round * COUNT;
+
+        for (uint64_t i = 1; i <= COUNT; i++)
+            put_frame(&output, MR_FRAME_CHUNKS, before + i,
+                      mr_span_of(payload, sizeof(payload)));
+        fill(&pair, &output);
+        assert_int_equal(pair.conn.input_end, COUNT * MR_WIRE_MAX_FRAME_MIN);
+        assert_int_equal(pair.conn.input_end, pair.conn.input_capacity);
+        assert_int_equal(mr_conn_read(&pair.conn), MR_OK); /* there is no room: nothing */
+        for (uint64_t i = 1; i <= COUNT; i++) {
+            assert_int_equal(mr_conn_next(&pair.conn, &frame), MR_OK);
+            assert_int_equal(frame.sequence, before + i);
+            assert_int_equal(frame.payload.size, sizeof(payload));
+        }
+        assert_int_equal(mr_conn_next(&pair.conn, &frame), MR_AGAIN);
+    }
+    mr_buffer_fini(&output);
+    pair_close(&pair);
+}
+
 static void a_frame_larger_than_the_buffer_makes_it_grow_up_to_max_frame(void **state)
 {
     static uint8_t payload[3u << 20];
@@ -724,6 +772,7 @@ int main(void)
         cmocka_unit_test(what_is_held_lies_still_while_more_comes),
         cmocka_unit_test(frames_come_out_twice_in_order_however_late_they_are_settled),
         cmocka_unit_test(small_frames_that_came_together_take_one_read),
+        cmocka_unit_test(a_frame_may_end_where_the_buffer_does),
         cmocka_unit_test(a_frame_larger_than_the_buffer_makes_it_grow_up_to_max_frame),
         cmocka_unit_test(what_we_have_already_is_dropped_and_counted),
         cmocka_unit_test(
