@@ -141,6 +141,7 @@ struct mr_bench_lane *mr_bench_lane_new(const struct mr_bench_stream *stream,
     CHECK(stream->outer_count == 0 || mr_symbols_new(NULL, &lane->symbols) == MR_OK);
     set_configs(lane, stream);
     lane->reduce.has_repeats = place == MR_PLACE_FUSED;
+    lane->reconstruct.is_followed = place == MR_PLACE_FUSED && stages == MR_BENCH_STAGES;
     if (keep)
         nodes[stages] = *keep;
     CHECK(mr_graph_new(nodes, stages + (keep != NULL), "bench", &lane->graph, NULL) ==

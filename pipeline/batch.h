@@ -3,7 +3,7 @@
  * What flows between filters. A batch has one owner; emitting or processing gives it away, mr_batch_free() ends it.
  *
  *     FRAME   bytes of one data frame of one sender, as received      receive -> decode
- *     EVENTS  events of one stream, in order, in Unix ns              decode -> reconstruct -> reduce
+ *     EVENTS  events of one stream, in order, in Unix ns              decode -> reconstruct -> reduce (and back: pipeline/nesting.h)
  *     REPEATS times of a call tree that one stream repeats (pipeline/repeat.h)  decode -> reconstruct -> reduce, on one thread
  *     DICT    a DICT payload that goes upward                         decode, reduce, names -> merge -> forward | repository
  *     DELTA   a DELTA payload                                         decode, reduce -> merge -> forward | repository
@@ -29,9 +29,10 @@
 #include "base/status.h"
 #include "net/frame.h"
 
-struct mr_repeat; /* pipeline/repeat.h */
-struct mr_source; /* pipeline/source.h: a sender as its lane sees it */
-struct mr_stream; /* pipeline/source.h */
+struct mr_nesting; /* pipeline/nesting.h */
+struct mr_repeat;  /* pipeline/repeat.h */
+struct mr_source;  /* pipeline/source.h: a sender as its lane sees it */
+struct mr_stream;  /* pipeline/source.h */
 
 enum mr_batch_kind {
     MR_BATCH_FRAME,
@@ -156,6 +157,8 @@ struct mr_batch {
         wall_shift_ns; /* to add to its times where a wall clock is meant, and nowhere else */
     struct mr_event *events; /* capacity event_capacity, owned */
     uint32_t event_count, event_capacity;
+    struct mr_nesting *
+        nesting; /* reduce is to follow it (pipeline/nesting.h); NULL: it is well nested */
     struct mr_loss *losses; /* owned */
     uint32_t loss_count, loss_capacity;
     /* REPEATS: times in the memory of events, at most MR_BATCH_EVENTS_MAX */

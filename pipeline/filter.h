@@ -56,6 +56,8 @@ const void *mr_filter_state_const(const struct mr_filter *filter);
 
 /* Gives the batch to the next filter. At the end of a graph the batch is freed. */
 enum mr_status mr_filter_emit(struct mr_filter *filter, struct mr_batch *batch);
+/* From process(): so many events were taken besides those that the batch has told (pipeline/nesting.h). */
+void mr_filter_took(struct mr_filter *filter, uint64_t events);
 /*
  * Whether an emit would go through without waiting: every filter behind it on this thread says can_take(), and the pipe at
  * the end of them has room. A filter that holds batches for the outside (forward) answers can_take() from its own queue; where

@@ -138,6 +138,11 @@ enum mr_status mr_filter_emit(struct mr_filter *filter, struct mr_batch *batch)
     return MR_OK; /* a failure downstream is the graph's, as it would be behind a pipe */
 }
 
+void mr_filter_took(struct mr_filter *filter, uint64_t events)
+{
+    add(filter, MR_STAT_EVENTS_IN, events);
+}
+
 bool mr_filter_can_emit(const struct mr_filter *filter)
 {
     for (const struct mr_filter *next = filter->next; next; next = next->next) {

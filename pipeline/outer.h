@@ -70,6 +70,15 @@ static inline bool mr_outer_is_ordinary(const struct mr_outer *outer, uint32_t s
     return site < entry->capacity &&
            (entry->flags[site] & ~MR_OUTER_ANNOUNCED) == MR_OUTER_KNOWN;
 }
+/* Whether the site is an outer frame, and was announced as one. */
+static inline bool mr_outer_is_told(const struct mr_outer *outer, uint32_t scope,
+                                    uint32_t site)
+{
+    const struct mr_outer_scope *entry = &outer->scopes[scope];
+
+    return site < entry->capacity &&
+           entry->flags[site] == (MR_OUTER_KNOWN | MR_OUTER_FRAME | MR_OUTER_ANNOUNCED);
+}
 /* Sets flags; false without memory, or when they were all set before. */
 bool mr_outer_set(struct mr_outer *outer, uint32_t scope, uint32_t site, uint8_t flags);
 

@@ -195,6 +195,8 @@ static enum mr_status new_lane(struct mr_worker_graphs *graphs,
     configure_lane(lane, options, incarnation);
     lane->reduce.wanted = graphs->wanted;
     lane->reduce.has_repeats = place == MR_PLACE_FUSED;
+    lane->reconstruct.is_followed =
+        place == MR_PLACE_FUSED && options->until == MR_WORKER_UNTIL_REDUCE;
     lane->decode.has_marks = lane->reduce.has_marks = graphs->spool != NULL;
     (void)snprintf(name, sizeof(name), "lane%u", index);
     return mr_graph_new(nodes, node_count - options->until, name, &graphs->graphs[index],

@@ -9,6 +9,8 @@
 #include "pipeline/filters/reconstruct_private.h"
 #include "pipeline/repeat.h"
 
+#define FOLLOWED_MIN 256u /* events for each turn of reduce, before the next one */
+
 static const char *const counter_names[MR_RECONSTRUCT_COUNTERS] = {
     [MR_RECONSTRUCT_UNMATCHED] = "reconstruct_exits_without_enter",
     [MR_RECONSTRUCT_UNWOUND] = "reconstruct_calls_unwound",
@@ -152,22 +154,6 @@ static MR_ALWAYS_INLINE void put_hot(struct hot *hot, const struct mr_event *eve
     hot->out++;
 }
 
-/* A call ended, and `depth` remain, where a candidate has been open at most. False, with nothing changed: for the slow path. */
-static MR_ALWAYS_INLINE bool count_child(const struct mr_reconstruct *rebuild,
-                                         struct mr_reconstruct_stream *stream,
-                                         uint32_t depth, uint64_t ns)
-{
-    struct mr_reconstruct_watch *watch = &stream->watch;
-    struct mr_reconstruct_candidate *top = &watch->candidates[watch->count - 1];
-
-    if (depth != top->depth ||
-        mr_reconstruct_is_long(rebuild->config, top->since_ns, ns, top->children + 1))
-        return false;
-    top->children++;
-    watch->last_ns = ns;
-    return true;
-}
-
 /* The call that `event` enters calls nothing, and no candidate ends with it: it needs no place on the stack. */
 static MR_ALWAYS_INLINE bool is_leaf(const struct hot *hot, const struct mr_event *event)
 {
@@ -224,7 +210,9 @@ static MR_ALWAYS_INLINE bool run_hot(struct mr_reconstruct *rebuild,
             hot->depth--;
             continue;
         }
-        if (--hot->depth <= hot->low && !count_child(rebuild, stream, hot->depth, ns)) {
+        if (--hot->depth <= hot->low &&
+            !mr_reconstruct_count_child(&stream->watch, rebuild->config, hot->depth,
+                                        ns)) {
             hot->in++;
             return true;
         }
@@ -271,30 +259,124 @@ static bool is_plain(const struct mr_reconstruct *rebuild,
            (!stream->attach_depth && !mr_outer_has_roots(&rebuild->outer));
 }
 
+/* Outer frames only if all is said of them. */
+static uint16_t open_base(const struct mr_nesting *nesting, uint32_t site, uint64_t ns)
+{
+    const struct mr_outer *outer = &nesting->rebuild->outer;
+    struct mr_reconstruct_stream *stream = nesting->stream;
+
+    stream->outer_depth = nesting->outer_depth;
+    if (mr_outer_is_told(outer, stream->scope, site) && stream->watch.first_ns)
+        return MR_EVENT_OUTER;
+    if (!mr_outer_is_ordinary(outer, stream->scope, site))
+        return 0;
+    return open_root(nesting->rebuild, nesting->stream, site, ns) ? MR_EVENT_ROOT : 0;
+}
+
+static void begin_nesting(struct mr_reconstruct *rebuild,
+                          struct mr_reconstruct_stream *stream)
+{
+    uint32_t depth_max = rebuild->config->depth_max;
+
+    rebuild->nesting = (struct mr_nesting){
+        .events = rebuild->in->events + rebuild->read,
+        .count = rebuild->look_at - rebuild->read,
+        .config = rebuild->config,
+        .watch = &stream->watch,
+        .calls = stream->calls,
+        .depth = stream->depth,
+        .room = stream->capacity < depth_max ? stream->capacity : depth_max,
+        .outer_depth = stream->outer_depth,
+        .has_base = is_sure(rebuild, stream) && !stream->attach_depth,
+        .open_base = open_base,
+        .rebuild = rebuild,
+        .stream = stream};
+}
+
+/*
+ * Whether reduce may take the next events as they came. Calls that are marked have to be seen here when they end. A turn must
+ * pay: it costs some 100 ns.
+ */
+static bool may_follow(const struct mr_reconstruct *rebuild,
+                       const struct mr_reconstruct_stream *stream)
+{
+    return rebuild->config->is_followed && rebuild->out == rebuild->in &&
+           rebuild->read >= rebuild->turns * FOLLOWED_MIN &&
+           rebuild->in->events[rebuild->read].kind <= MR_EVENT_EXIT &&
+           !stream->stream->has_counters && stream->block_count == 0;
+}
+
+/*
+ * Gives reduce what is written, and the events up to look_at as they came. It may leave some of these. The batch is gone when
+ * reduce has failed: then the graph ends.
+ */
+static enum mr_status follow(struct mr_reconstruct *rebuild,
+                             struct mr_reconstruct_stream *stream)
+{
+    struct mr_nesting *nesting = &rebuild->nesting;
+    struct mr_batch *batch = rebuild->in;
+    uint32_t count = batch->event_count;
+    enum mr_status status;
+
+    begin_nesting(rebuild, stream);
+    rebuild->turns++;
+    batch->nesting = nesting;
+    batch->event_count = rebuild->written;
+    status = mr_filter_emit(rebuild->filter, batch);
+    if (status != MR_OK || !nesting->left) {
+        rebuild->in = NULL;
+        rebuild->out = NULL;
+        return status;
+    }
+    batch->nesting = NULL;
+    batch->event_count = count;
+    stream->depth = nesting->depth;
+    stream->outer_depth = nesting->outer_depth;
+    rebuild->read += nesting->taken;
+    rebuild->written = 0;
+    if (nesting->has_child_ended)
+        return mr_reconstruct_child_ended(rebuild, stream,
+                                          batch->events[rebuild->read - 1].ns);
+    return MR_OK;
+}
+
+/* The next events, as far as none needs mr_reconstruct_step(). `is_again`: when they ended with a child that had to be seen. */
+static enum mr_status run_on(struct mr_reconstruct *rebuild,
+                             struct mr_reconstruct_stream *stream, bool *is_again)
+{
+    uint32_t done;
+
+    if (may_follow(rebuild, stream)) {
+        enum mr_status status = follow(rebuild, stream);
+
+        *is_again = rebuild->nesting.has_child_ended;
+        return status;
+    }
+    done = run(rebuild, stream, is_again);
+    rebuild->read += done;
+    rebuild->written += done;
+    return *is_again ? mr_reconstruct_child_ended(
+                           rebuild, stream, rebuild->out->events[rebuild->written - 1].ns)
+                     : MR_OK;
+}
+
 static enum mr_status rewrite(struct mr_reconstruct *rebuild,
                               struct mr_reconstruct_stream *stream)
 {
     enum mr_status status = MR_OK;
 
+    rebuild->turns = 0;
     mr_reconstruct_look_first(rebuild);
-    while (status == MR_OK && rebuild->read < rebuild->in->event_count) {
+    while (status == MR_OK && rebuild->in && rebuild->read < rebuild->in->event_count) {
         struct mr_event event;
-        bool ended = false;
+        bool is_again = false;
 
         if (rebuild->read == rebuild->look_at)
             mr_reconstruct_look(rebuild, stream);
         if (is_plain(rebuild, stream)) {
-            uint32_t done = run(rebuild, stream, &ended);
-
-            rebuild->read += done;
-            rebuild->written += done;
-            if (ended) {
-                uint64_t ns = rebuild->out->events[rebuild->written - 1].ns;
-
-                status = mr_reconstruct_child_ended(rebuild, stream, ns);
-                continue;
-            }
-            if (rebuild->read == rebuild->look_at)
+            status = run_on(rebuild, stream, &is_again);
+            if (status != MR_OK || !rebuild->in || is_again ||
+                rebuild->read == rebuild->look_at)
                 continue;
         }
         event = rebuild->in->events[rebuild->read++];
@@ -347,6 +429,8 @@ static enum mr_status take_events(struct mr_reconstruct *rebuild, struct mr_batc
     rebuild->written = 0;
     if (status == MR_OK)
         status = rewrite(rebuild, stream->reconstruct);
+    if (!rebuild->in)
+        return status;
     if (status == MR_OK && is_end)
         remove_stream(stream->reconstruct);
     if (rebuild->out != batch) {

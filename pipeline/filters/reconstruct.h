@@ -15,6 +15,9 @@
  *    has not returned for long, and its callers (reconstruct_outer.c). A forced root starts a call tree of its own also inside another, which then does not contain it; inside the tree of
  *    a forced root there is no other.
  *
+ * Where reduce is next on the same thread, it checks the nesting of what is in order itself (pipeline/nesting.h), and all of the above is
+ * only done for what it gives back.
+ *
  * Every OPEN and CLOSE of a root carries ROOT, of an outer frame OUTER. Memory: 8 bytes a call (11 after exits out of
  * order), depth_max a stream.
  */
@@ -32,6 +35,8 @@ struct mr_reconstruct_config {
     uint64_t learn_ns;  /* a loop is learned when it is open for longer than this ... */
     uint32_t learn_children; /* ... and has at least so many completed children */
     bool learns_nothing;     /* both then only say when a base is sure again */
+    bool
+        is_followed; /* reduce is next, on this thread: it checks the nesting (pipeline/nesting.h) */
 };
 #define MR_RECONSTRUCT_DEPTH_DEFAULT 262144u
 #define MR_RECONSTRUCT_LEARN_NS_DEFAULT (10 * MR_SECOND_NS)

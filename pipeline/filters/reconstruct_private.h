@@ -11,6 +11,8 @@
 #include "pipeline/counters.h"
 #include "pipeline/dict_batch.h"
 #include "pipeline/filters/reconstruct.h"
+#include "pipeline/filters/reconstruct_watch.h"
+#include "pipeline/nesting.h"
 #include "pipeline/source.h"
 
 enum mr_reconstruct_counter {
@@ -24,9 +26,6 @@ enum mr_reconstruct_counter {
     MR_RECONSTRUCT_PRUNED, /* marks of sites that are recorded no more, or again */
     MR_RECONSTRUCT_COUNTERS
 };
-
-/* One open call: site in the low half, enum mr_event_flag in the high one. */
-#define MR_CALL(site, flags) ((uint64_t)(flags) << 32 | (site))
 
 /* Why a call is an outer frame, as it is told upward (FORMAT.md section 5). */
 #define MR_RECONSTRUCT_WHY_START 0u
@@ -44,31 +43,6 @@ struct mr_call_block;
 struct mr_reconstruct_landing {
     uint32_t site, at; /* place on the stack */
     uint16_t tag;
-};
-
-/* A call that has been open since then, while none of its callers below the outer frames had a child that ended. */
-struct mr_reconstruct_candidate {
-    uint64_t since_ns;
-    uint32_t depth;    /* of the stack when it is innermost */
-    uint32_t children; /* that ended since then */
-};
-
-#define MR_RECONSTRUCT_LEVELS 16u /* of calls above the outer frames that are watched */
-#define MR_RECONSTRUCT_PLACES 8u
-
-/* reconstruct_outer.c. Plain numbers. */
-struct mr_reconstruct_watch {
-    uint64_t first_ns; /* of the stream's first call; 0: none yet */
-    uint64_t
-        last_ns; /* when the innermost candidate became one, or a child of it ended */
-    /* While a call tree is open: its root, then others ever deeper. */
-    struct mr_reconstruct_candidate candidates[MR_RECONSTRUCT_LEVELS];
-    uint32_t count;
-    /* Roots that were learned: outer frames again where so many lie below. */
-    uint32_t place_count;
-    struct {
-        uint32_t depth, site;
-    } places[MR_RECONSTRUCT_PLACES];
 };
 
 struct mr_reconstruct_stream {
@@ -124,6 +98,8 @@ struct mr_reconstruct {
     uint32_t read;    /* events of `in` taken */
     uint32_t look_at; /* before this one of `in` mr_reconstruct_look() is due */
     uint32_t written; /* events of `out` */
+    uint32_t turns;   /* times that reduce followed events of the batch at hand */
+    struct mr_nesting nesting;
 };
 
 /* Appends an event to the output. MR_ENOMEM, or what emitting returns. */
@@ -171,14 +147,6 @@ bool mr_reconstruct_is_again(struct mr_last_trace *last, const struct mr_event *
 void mr_reconstruct_remember(struct mr_last_trace *last, const struct mr_event *events,
                              uint64_t count);
 
-/* Whether what is open since then, with so many calls completed in it, is an outer frame by the rule. */
-static inline bool mr_reconstruct_is_long(const struct mr_reconstruct_config *config,
-                                          uint64_t since_ns, uint64_t ns,
-                                          uint64_t children)
-{
-    return children >= config->learn_children && ns - since_ns > config->learn_ns;
-}
-
 /* Whether a root that was learned stood at the base as it is now. */
 static inline bool mr_reconstruct_is_place(const struct mr_reconstruct_stream *stream,
                                            uint32_t site)
@@ -195,11 +163,9 @@ static inline bool mr_reconstruct_is_place(const struct mr_reconstruct_stream *s
 /* A call that ends where no more than these remain is a candidate, or a child of one. 0: no call tree is open. */
 static inline uint32_t mr_reconstruct_low(const struct mr_reconstruct_stream *stream)
 {
-    const struct mr_reconstruct_watch *watch = &stream->watch;
-
     if (stream->depth == stream->outer_depth)
         return 0;
-    return watch->candidates[watch->count - 1].depth;
+    return mr_reconstruct_watch_low(&stream->watch);
 }
 
 /* A root opens. */

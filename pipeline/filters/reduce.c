@@ -187,10 +187,11 @@ static void end_stream(struct mr_reduce_stream *stream)
 }
 
 /* Of the last call event; others have no time. */
-static void note_time(struct mr_reduce_stream *stream, const struct mr_batch *batch)
+static void note_time(struct mr_reduce_stream *stream, const struct mr_event *events,
+                      uint32_t count)
 {
-    for (uint32_t i = batch->event_count; i-- > 0;) {
-        const struct mr_event *event = &batch->events[i];
+    for (uint32_t i = count; i-- > 0;) {
+        const struct mr_event *event = &events[i];
 
         if (event->kind != MR_EVENT_OPEN && event->kind != MR_EVENT_CLOSE)
             continue;
@@ -214,39 +215,87 @@ static enum mr_status begin_batch(struct mr_reduce *reduce, const struct mr_batc
         status = add_stream(reduce, batch->stream);
     if (status == MR_OK && reduce->gains > GAINS_MAX)
         status = mr_reduce_flush(reduce);
-    reduce->gains += mr_batch_events(batch);
+    reduce->gains +=
+        mr_batch_events(batch) + (batch->nesting ? batch->nesting->count : 0);
+    return status;
+}
+
+/* The events of the run up to the first one that only reconstruct can take; how many (`taken`). */
+static enum mr_status run_events(struct mr_reduce *reduce,
+                                 struct mr_reduce_stream *stream, uint32_t *taken)
+{
+    const bool is_followed = reduce->nesting != NULL;
+    enum mr_status status = MR_OK;
+    uint32_t at = 0;
+
+    while (status == MR_OK && at < reduce->event_count) {
+        struct mr_event *event;
+
+        at = mr_reduce_run(reduce, stream, at);
+        event = &reduce->events[at];
+        if (at == reduce->event_count ||
+            (is_followed && !mr_reduce_is_in_order(reduce, stream, event)))
+            break;
+        reduce->place = reduce->taken + at++;
+        status = mr_reduce_step(reduce, stream, event);
+        if (is_followed && !mr_reduce_stepped(reduce, stream, event))
+            break;
+    }
+    *taken = at;
+    return status;
+}
+
+/* A run of events of the batch at hand; `nesting` is NULL where they are well nested. */
+static enum mr_status take_run(struct mr_reduce *reduce, struct mr_reduce_stream *stream,
+                               struct mr_event *events, uint32_t count,
+                               struct mr_nesting *nesting)
+{
+    enum mr_status status;
+    uint32_t taken;
+
+    MR_ASSERT(count <= MR_BATCH_EVENTS_MAX);
+    reduce->events = events;
+    reduce->event_count = count;
+    reduce->nesting = nesting;
+    reduce->nodes_known = reduce->nodes.count;
+    mr_reduce_mark_dirty(reduce, stream);
+    status = run_events(reduce, stream, &taken);
+    reduce->taken += taken;
+    if (reduce->config->has_marks)
+        note_time(stream, events, taken);
+    mr_reduce_mark_dirty(reduce, stream); /* a full table may have told it in between */
+    if (status == MR_OK && taken && events[taken - 1].kind == MR_EVENT_STREAM_END)
+        end_stream(stream);
+    if (stream->trace_count)
+        mr_reduce_exemplars_carry(reduce, stream, taken);
+    if (nesting)
+        mr_reduce_tell_nesting(reduce, stream, taken);
+    memset(reduce->whole, 0, taken * sizeof(*reduce->whole));
     return status;
 }
 
 static enum mr_status take_events(struct mr_reduce *reduce, const struct mr_batch *batch)
 {
+    struct mr_nesting *nesting = batch->nesting;
     enum mr_status status = begin_batch(reduce, batch);
-    struct mr_reduce_stream *stream = batch->stream->reduce;
-    uint32_t at = 0;
 
-    if (status != MR_OK)
-        return status;
-    reduce->events = batch->events;
-    MR_ASSERT(batch->event_count <= MR_BATCH_EVENTS_MAX);
-    memset(reduce->whole, 0, batch->event_count * sizeof(*reduce->whole));
-    reduce->nodes_known = reduce->nodes.count;
-    mr_reduce_mark_dirty(reduce, stream);
-    while (status == MR_OK && at < batch->event_count) {
-        at = mr_reduce_run(reduce, stream, batch, at);
-        if (at == batch->event_count)
-            break;
-        reduce->place = reduce->taken + at;
-        status = mr_reduce_step(reduce, stream, &batch->events[at++]);
-    }
-    reduce->taken += batch->event_count;
-    if (reduce->config->has_marks)
-        note_time(stream, batch);
-    mr_reduce_mark_dirty(reduce, stream); /* a full table may have told it in between */
-    if (status == MR_OK && batch->event_count &&
-        batch->events[batch->event_count - 1].kind == MR_EVENT_STREAM_END)
-        end_stream(stream);
-    if (stream->trace_count)
-        mr_reduce_exemplars_carry(reduce, stream, batch->event_count);
+    if (status == MR_OK && batch->event_count > 0)
+        status = take_run(reduce, batch->stream->reduce, batch->events,
+                          batch->event_count, NULL);
+    if (status == MR_OK && nesting)
+        status = take_run(reduce, batch->stream->reduce, nesting->events, nesting->count,
+                          nesting);
+    return status;
+}
+
+static enum mr_status process_events(struct mr_reduce *reduce, struct mr_batch *batch)
+{
+    enum mr_status status = take_events(reduce, batch);
+
+    if (batch->nesting)
+        batch->nesting->left = batch;
+    else
+        mr_batch_free(batch);
     return status;
 }
 
@@ -321,9 +370,7 @@ static enum mr_status reduce_process(struct mr_filter *filter, struct mr_batch *
     switch (batch->kind) {
     case MR_BATCH_EVENTS:
         reduce->marks.is_amid = true;
-        status = take_events(reduce, batch);
-        mr_batch_free(batch);
-        return status;
+        return process_events(reduce, batch);
     case MR_BATCH_REPEATS:
         reduce->marks.is_amid = true;
         status = take_repeats(reduce, batch);

@@ -93,7 +93,8 @@ static enum mr_status open_call(struct mr_reduce *reduce, struct mr_reduce_strea
                                  .first_child = stream->child_count,
                                  .flags = event->flags,
                                  .opened = reduce->place,
-                                 .site = event->site};
+                                 .closes =
+                                     mr_open_call_closes(event->site, event->flags)};
     enum mr_status status;
 
     MR_ASSERT(stream->depth > 0 || (event->flags & (MR_EVENT_ROOT | MR_EVENT_OUTER)));
@@ -107,7 +108,7 @@ static enum mr_status open_call(struct mr_reduce *reduce, struct mr_reduce_strea
         !(event->flags & MR_EVENT_ROOT)) /* a root's path is no child's */
         mr_reduce_foretell(&reduce->paths, &stream->frames[stream->depth - 1],
                            frame.path);
-    frame.hash = mr_node_hash_first(&reduce->nodes, frame.site);
+    frame.hash = mr_node_hash_first(&reduce->nodes, event->site);
     frame.next = reduce->paths.nodes[frame.path].first;
     stream->frames[stream->depth++] = frame;
     stream->last += !(event->flags & MR_EVENT_UNKNOWN);
@@ -266,7 +267,7 @@ static enum mr_status true_path(struct mr_reduce *reduce, struct mr_reduce_strea
     const struct mr_open_call *frame = &stream->frames[stream->depth - 1];
 
     *path = frame->path;
-    if (!(event->flags & MR_EVENT_UNKNOWN) || event->site == frame->site)
+    if (!(event->flags & MR_EVENT_UNKNOWN) || event->site == mr_open_call_site(frame))
         return MR_OK;
     return get_path(reduce, stream, stream->depth - 1, event->flags, event->site, path);
 }
@@ -317,13 +318,13 @@ static enum mr_status make_outer(struct mr_reduce *reduce,
     struct mr_open_call *frame = &stream->frames[at];
     uint32_t path;
     enum mr_status status =
-        get_path(reduce, stream, at, MR_EVENT_OUTER, frame->site, &path);
+        get_path(reduce, stream, at, MR_EVENT_OUTER, mr_open_call_site(frame), &path);
 
     frame->path = path;
     frame->last = MR_PATH_NONE; /* of the tree that it was in */
     frame->next = MR_PATH_NONE;
     frame->first_child = stream->child_count;
-    frame->flags = MR_EVENT_OUTER | (frame->flags & MR_EVENT_FAILED);
+    mr_open_call_set_flags(frame, MR_EVENT_OUTER | (frame->flags & MR_EVENT_FAILED));
     return status;
 }
 
@@ -369,9 +370,8 @@ static enum mr_status note_status(struct mr_reduce_stream *stream,
 
     MR_ASSERT(stream->depth > 0); /* reconstruct counts a status of no call */
     frame = &stream->frames[stream->depth - 1];
-    frame->flags &= (uint32_t)~MR_EVENT_FAILED;
-    if (event->site)
-        frame->flags |= MR_EVENT_FAILED;
+    mr_open_call_set_flags(frame, (frame->flags & (uint32_t)~MR_EVENT_FAILED) |
+                                      (event->site ? MR_EVENT_FAILED : 0u));
     stream->last++;
     stream->reduced++;
     return MR_OK;

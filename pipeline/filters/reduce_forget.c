@@ -63,8 +63,8 @@ static void hash_again(const struct mr_reduce *reduce, struct mr_reduce_stream *
         struct mr_open_call *frame = &stream->frames[i];
         uint32_t first = frame->first_child < end ? frame->first_child : end;
 
-        frame->hash = mr_node_hash(&reduce->nodes, frame->site, stream->children + first,
-                                   end - first);
+        frame->hash = mr_node_hash(&reduce->nodes, mr_open_call_site(frame),
+                                   stream->children + first, end - first);
         end = first;
     }
 }

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The hot loop: calls inside a call tree that end ok. */
+/* The hot loop: calls inside a call tree that end ok, in order, whether reconstruct has seen to that or not. */
 #include "base/assert.h"
+#include "pipeline/filters/reconstruct_watch.h"
 #include "pipeline/filters/reduce_private.h"
 
 #define PART_MISSES                                                                      \
@@ -15,8 +16,12 @@ struct hot {
         *last; /* the innermost call, and the last there is room for */
     uint64_t *children;
     uint32_t child_count, child_limit;
-    const struct mr_event *events, *at, *end; /* of the batch; the one at hand */
+    const struct mr_event *events, *at, *end; /* of the run; the one at hand */
     const struct mr_event *first;             /* taken by this mr_reduce_inner() */
+    const struct mr_open_call *bottom;        /* the first frame */
+    struct mr_nesting *nesting;               /* of the batch, if it is checked here */
+    const struct mr_open_call
+        *heard; /* calls below this frame end in reconstruct's sight */
     bool is_collecting, is_folded;
     bool is_refused; /* the tree has a new node past the budget: it stopped collecting */
 };
@@ -49,9 +54,9 @@ static MR_NOINLINE uint32_t intern(struct mr_reduce *reduce, struct mr_path *pat
     uint32_t number;
 
     MR_DEBUG_ASSERT(frame->hash ==
-                    mr_node_hash(&reduce->nodes, frame->site, list, count));
-    number =
-        mr_nodes_intern_hashed(&reduce->nodes, frame->hash, frame->site, list, count);
+                    mr_node_hash(&reduce->nodes, mr_open_call_site(frame), list, count));
+    number = mr_nodes_intern_hashed(&reduce->nodes, frame->hash, mr_open_call_site(frame),
+                                    list, count);
     if (number != MR_NODE_NONE)
         path->expected = number;
     return number;
@@ -70,6 +75,20 @@ static MR_ALWAYS_INLINE void add_child(struct hot *hot, struct mr_open_call *fra
     hot->children[at] = node;
     hot->child_count++;
     frame->hash = mr_node_hash_next(frame->hash, node);
+}
+
+/*
+ * A call ended at the event at hand; its caller is the innermost one now. Where reconstruct itself has to see that, the loop ends.
+ */
+static MR_ALWAYS_INLINE void tell_child(struct hot *hot, uint64_t ns)
+{
+    uint32_t depth = (uint32_t)(hot->top - hot->bottom) + 1;
+
+    if (hot->top >= hot->heard ||
+        mr_reconstruct_count_child(hot->nesting->watch, hot->nesting->config, depth, ns))
+        return;
+    hot->nesting->has_child_ended = true;
+    hot->end = hot->at + 1;
 }
 
 /* How many events ago `frame` was opened, the one at hand included. */
@@ -145,6 +164,14 @@ static MR_ALWAYS_INLINE bool collect_fast(struct mr_reduce *reduce, struct hot *
     return true;
 }
 
+/* Whether as many calls may be open below the innermost one. */
+static bool has_depth(const struct hot *hot, uint32_t calls)
+{
+    uint32_t depth = (uint32_t)(hot->top - hot->bottom) + 1;
+
+    return !hot->nesting || depth + calls <= hot->nesting->config->depth_max;
+}
+
 /* The call at hand as one that was met before, to its end. False, with nothing changed, when it is none. */
 static bool take_template(struct mr_reduce *reduce, struct hot *hot, uint32_t path)
 {
@@ -156,7 +183,7 @@ static bool take_template(struct mr_reduce *reduce, struct hot *hot, uint32_t pa
     const struct mr_event *last;
 
     if (!template || (hot->is_collecting && template->peak >= room) ||
-        !mr_templates_keep(reduce, template, hot->at))
+        !has_depth(hot, template->calls) || !mr_templates_keep(reduce, template, hot->at))
         return false;
     last = hot->at + (size_t)2 * template->calls - 1;
     reduce->whole[hot->at - hot->events] = (uint16_t) template->calls;
@@ -165,13 +192,16 @@ static bool take_template(struct mr_reduce *reduce, struct hot *hot, uint32_t pa
     hot->is_folded |= template->is_folded;
     if (hot->is_collecting)
         add_child(hot, parent, template->node);
+    tell_child(hot, last->ns);
     return true;
 }
 
-/* `event` opens a call that ends with the next one, in order and without a mark. */
-static MR_ALWAYS_INLINE bool is_leaf(const struct hot *hot, const struct mr_event *event)
+/* `event` opens a call of `site` that ends with the next one, in order and without a mark. */
+static MR_ALWAYS_INLINE bool is_leaf(const struct hot *hot, const struct mr_event *event,
+                                     uint32_t site)
 {
-    return event + 1 < hot->end && event[1].kind == MR_EVENT_CLOSE && event[1].flags == 0;
+    return event + 1 < hot->end &&
+           mr_event_word(&event[1]) == mr_open_call_closes(site, 0);
 }
 
 /*
@@ -201,12 +231,13 @@ static MR_ALWAYS_INLINE bool take_leaf(struct mr_reduce *reduce, struct hot *hot
     reduce->whole[hot->at - hot->events] = 1;
     mr_reduce_count_call(reduce, path, total, total, bin);
     hot->at++;
+    tell_child(hot, end_ns);
     return true;
 }
 
 /* A call that opens inside a call tree. False, with nothing changed: for the slow path. */
 static MR_ALWAYS_INLINE bool open_fast(struct mr_reduce *reduce, struct hot *hot,
-                                       const struct mr_event *event)
+                                       const struct mr_event *event, uint32_t site)
 {
     struct mr_open_call *parent = hot->top;
     uint32_t path = parent->next;
@@ -214,25 +245,25 @@ static MR_ALWAYS_INLINE bool open_fast(struct mr_reduce *reduce, struct hot *hot
 
     if (MR_UNLIKELY(parent == hot->last))
         return false;
-    if (MR_UNLIKELY(reduce->paths.nodes[path].site != event->site)) {
-        path = find_child(&reduce->paths, parent, event->site);
+    if (MR_UNLIKELY(reduce->paths.nodes[path].site != site)) {
+        path = find_child(&reduce->paths, parent, site);
         if (path == MR_PATH_NONE)
             return false;
     }
     node = &reduce->paths.nodes[path];
     mr_reduce_foretell(&reduce->paths, parent, path);
-    if (is_leaf(hot, event) && take_leaf(reduce, hot, path))
+    if (is_leaf(hot, event, site) && take_leaf(reduce, hot, path))
         return true;
     if (mr_templates_try(&reduce->templates, path) && take_template(reduce, hot, path))
         return true;
-    *++hot->top = (struct mr_open_call){
-        .enter_ns = event->ns,
-        .path = path,
-        .first_child = hot->child_count,
-        .hash = mr_node_hash_first(&reduce->nodes, event->site),
-        .site = event->site,
-        .next = node->first,
-        .opened = reduce->taken + (uint32_t)(hot->at - hot->events)};
+    *++hot->top = (struct mr_open_call){.enter_ns = event->ns,
+                                        .path = path,
+                                        .first_child = hot->child_count,
+                                        .closes = mr_open_call_closes(site, 0),
+                                        .hash = mr_node_hash_first(&reduce->nodes, site),
+                                        .next = node->first,
+                                        .opened = reduce->taken +
+                                                  (uint32_t)(hot->at - hot->events)};
     return true;
 }
 
@@ -256,6 +287,7 @@ static MR_ALWAYS_INLINE bool close_fast(struct mr_reduce *reduce, struct hot *ho
     note_whole(reduce, hot);
     hot->top--;
     mr_reduce_count_call(reduce, path, total, self, bin);
+    tell_child(hot, event->ns);
     return true;
 }
 
@@ -273,39 +305,58 @@ static uint32_t child_limit(const struct mr_reduce *reduce,
     return limit < stream->child_capacity ? (uint32_t)limit : stream->child_capacity;
 }
 
-uint32_t mr_reduce_inner(struct mr_reduce *reduce, struct mr_reduce_stream *stream,
-                         const struct mr_batch *batch, uint32_t first)
+/* How many calls may be open before the slow path, or reconstruct, grows its stack. */
+static uint32_t depth_limit(const struct mr_reduce *reduce,
+                            const struct mr_reduce_stream *stream)
 {
-    struct hot hot = {.top = stream->frames + stream->depth - 1,
-                      .last = stream->frames + stream->capacity - 1,
+    const struct mr_nesting *nesting = reduce->nesting;
+
+    return nesting && nesting->room < stream->capacity ? nesting->room : stream->capacity;
+}
+
+static const struct mr_open_call *heard_from(const struct mr_reduce *reduce,
+                                             const struct mr_reduce_stream *stream)
+{
+    return reduce->nesting
+               ? stream->frames + mr_reconstruct_watch_low(reduce->nesting->watch)
+               : stream->frames;
+}
+
+uint32_t mr_reduce_inner(struct mr_reduce *reduce, struct mr_reduce_stream *stream,
+                         uint32_t first)
+{
+    struct hot hot = {.bottom = stream->frames,
+                      .top = stream->frames + stream->depth - 1,
+                      .last = stream->frames + depth_limit(reduce, stream) - 1,
+                      .nesting = reduce->nesting,
+                      .heard = heard_from(reduce, stream),
                       .children = stream->children,
                       .child_count = stream->child_count,
                       .child_limit = child_limit(reduce, stream),
-                      .events = batch->events,
-                      .at = batch->events + first,
-                      .first = batch->events + first,
-                      .end = batch->events + batch->event_count,
+                      .events = reduce->events,
+                      .at = reduce->events + first,
+                      .first = reduce->events + first,
+                      .end = reduce->events + reduce->event_count,
                       .is_collecting = stream->is_collecting};
     uint32_t done, depth;
 
     for (; hot.at < hot.end; hot.at++) {
         const struct mr_event *event = hot.at;
+        uint64_t word = mr_event_word(event);
 
-        if (MR_UNLIKELY(event->flags != 0))
-            break;
-        if (event->kind == MR_EVENT_OPEN) {
-            if (!open_fast(reduce, &hot, event))
+        if (word <= UINT32_MAX) { /* it opens, without a flag */
+            if (!open_fast(reduce, &hot, event, (uint32_t)word))
                 break;
             continue;
         }
-        if (MR_UNLIKELY(event->kind != MR_EVENT_CLOSE ||
+        if (MR_UNLIKELY(word != hot.top->closes ||
                         !mr_reduce_in_window(reduce, event->ns)))
             break;
         if (!close_fast(reduce, &hot, event))
             break;
     }
     /* Opens and closes make `done`, and their difference is that of the depths. */
-    done = (uint32_t)(hot.at - batch->events) - first;
+    done = (uint32_t)(hot.at - hot.first);
     depth = (uint32_t)(hot.top - stream->frames) + 1;
     stream->closed += (done + stream->depth - depth) / 2;
     stream->reduced += done + stream->depth - depth;

@@ -126,13 +126,16 @@ static struct mr_id place_of(const struct mr_reduce *reduce,
     uint32_t at = stream->trace_count ? stream->traces[stream->trace_count - 1].frame : 0;
 
     if (stream->trace_count)
-        return mr_id_path(
-            above, mr_sites_at(reduce->config->sites, stream->frames[at].site)->id);
+        return mr_id_path(above, mr_sites_at(reduce->config->sites,
+                                             mr_open_call_site(&stream->frames[at]))
+                                     ->id);
     if (stream->depth == 0)
         return (struct mr_id){0, 0};
     for (; at < stream->depth; at++)
-        above = mr_id_outer_path(
-            above, mr_sites_at(reduce->config->sites, stream->frames[at].site)->id);
+        above =
+            mr_id_outer_path(above, mr_sites_at(reduce->config->sites,
+                                                mr_open_call_site(&stream->frames[at]))
+                                        ->id);
     return above;
 }
 

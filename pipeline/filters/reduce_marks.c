@@ -97,9 +97,9 @@ static enum mr_status put_calls(struct mr_reduce *reduce,
         given->calls[i] = (struct mr_resume_call){
             .enter_ns = frame->enter_ns,
             .child_ns = frame->child_ns,
-            .site_id = mr_sites_at(reduce->config->sites, frame->site)->id,
+            .site_id = mr_sites_at(reduce->config->sites, mr_open_call_site(frame))->id,
             .flags = (uint16_t)(frame->flags & MR_RESUME_CALL_FLAGS)};
-        status = put_site(reduce, frame->site);
+        status = put_site(reduce, mr_open_call_site(frame));
     }
     return status;
 }
@@ -204,7 +204,7 @@ static enum mr_status reopen_all(struct mr_reduce *reduce,
 enum mr_status mr_reduce_resume(struct mr_reduce *reduce, struct mr_reduce_stream *stream)
 {
     const struct mr_resume_stream *from = stream->stream->resume;
-    const struct mr_event *events = reduce->events;
+    struct mr_event *events = reduce->events;
     struct mr_event *opens = malloc(((size_t)from->depth + 1) * sizeof(*opens));
     enum mr_status status;
 

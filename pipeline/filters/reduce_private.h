@@ -6,6 +6,7 @@
  *     reduce_run.c     the hot loop
  *     reduce_templates.c  calls that come back exactly as they were, in bulk; reduce_templates_play.c makes them,
  *                      reduce_templates_wide.c counts them with vectors
+ *     reduce_follow.c  batches whose nesting is checked here (pipeline/nesting.h)
  *     reduce_calls.c   everything the hot loop leaves: roots, outer frames, broken and failed calls, new windows
  *     reduce_trace.c   the end of a call tree: entry points, shapes
  *     reduce_delta.c   what was gained -> DICT and DELTA
@@ -28,6 +29,7 @@
 #include "pipeline/dict_batch.h"
 #include "pipeline/filters/reduce.h"
 #include "pipeline/filters/reduce_templates.h"
+#include "pipeline/nesting.h"
 #include "pipeline/paths.h"
 #include "pipeline/shapes.h"
 #include "pipeline/source.h"
@@ -72,12 +74,29 @@ struct mr_open_call {
     uint32_t path;
     uint32_t first_child; /* its children on the child stack begin here */
     uint64_t child_ns;
-    uint32_t flags; /* enum mr_event_flag of its OPEN; FAILED: so far */
-    uint32_t site;
-    uint32_t last, next; /* paths of the child before, and of the likely next one */
+    uint32_t flags;      /* enum mr_event_flag of its OPEN; FAILED: so far */
     uint32_t opened;     /* place of its OPEN among all events taken, modulo 2^32 */
+    uint32_t last, next; /* paths of the child before, and of the likely next one */
+    uint64_t closes;     /* its site in the low half; see mr_open_call_closes() */
     uint64_t hash;       /* folded: of its site and its children so far (shapes.h) */
 };
+
+/* The word of the event that ends a call inside a call tree in order, without flags; one that there is not for calls with flags. */
+static MR_ALWAYS_INLINE uint64_t mr_open_call_closes(uint32_t site, uint32_t flags)
+{
+    return (uint64_t)(flags ? UINT32_MAX : (uint32_t)MR_EVENT_CLOSE) << 32 | site;
+}
+
+static MR_ALWAYS_INLINE uint32_t mr_open_call_site(const struct mr_open_call *frame)
+{
+    return (uint32_t)frame->closes;
+}
+
+static inline void mr_open_call_set_flags(struct mr_open_call *frame, uint32_t flags)
+{
+    frame->flags = flags;
+    frame->closes = mr_open_call_closes(mr_open_call_site(frame), flags);
+}
 
 /* One open call tree. */
 struct mr_trace {
@@ -330,12 +349,16 @@ struct mr_reduce {
     uint32_t told_source_index, told_source_payload;
     struct mr_reduce_exemplars exemplars;
     struct mr_reduce_asked asked;
-    const struct mr_event *events;       /* of the batch at hand */
-    uint16_t whole[MR_BATCH_EVENTS_MAX]; /* of them, as pipeline/condense.h wants it */
-    uint64_t told_ns;                    /* CLOCK_MONOTONIC of the last delta */
-    uint64_t group;                      /* of the payloads of the next one */
-    uint64_t gained_ns; /* and of the last tick that found something gained */
-    bool had_open;      /* the last delta told of open traces */
+    /* The run at hand: all events of a batch, or those that are followed. */
+    struct mr_event *events;
+    uint32_t event_count;
+    uint16_t
+        whole[MR_BATCH_EVENTS_MAX]; /* of them, as pipeline/condense.h wants it; else 0 */
+    struct mr_nesting *nesting;     /* is checked here; NULL: they are well nested */
+    uint64_t told_ns;               /* CLOCK_MONOTONIC of the last delta */
+    uint64_t group;                 /* of the payloads of the next one */
+    uint64_t gained_ns;             /* and of the last tick that found something gained */
+    bool had_open;                  /* the last delta told of open traces */
     struct mr_bin_index bin_index;
     struct mr_reduce_marks marks;
 };
@@ -395,10 +418,10 @@ static MR_ALWAYS_INLINE void mr_reduce_count_call(struct mr_reduce *reduce,
 
 /* reduce_inner.c: calls inside a call tree that end ok, from `first` on until an event is anything else; how many. */
 uint32_t mr_reduce_inner(struct mr_reduce *reduce, struct mr_reduce_stream *stream,
-                         const struct mr_batch *batch, uint32_t first);
-/* reduce_run.c: takes events of the batch from `at` on until one needs mr_reduce_step(); the place of that one. */
+                         uint32_t first);
+/* reduce_run.c: takes events of the run from `at` on until one needs mr_reduce_step(); the place of that one. */
 uint32_t mr_reduce_run(struct mr_reduce *reduce, struct mr_reduce_stream *stream,
-                       const struct mr_batch *batch, uint32_t at);
+                       uint32_t at);
 /*
  * reduce_run.c: traces of a REPEATS batch from number `first` on, until some must be taken as events: the number of the first of
  * these, and how many (`leave`).
@@ -406,6 +429,16 @@ uint32_t mr_reduce_run(struct mr_reduce *reduce, struct mr_reduce_stream *stream
 uint32_t mr_reduce_run_repeats(struct mr_reduce *reduce, struct mr_reduce_stream *stream,
                                const struct mr_batch *batch, uint32_t first,
                                uint32_t *leave);
+/* reduce_follow.c, of a run whose nesting is checked here: whether the event at hand may be taken. A root is marked as one. */
+bool mr_reduce_is_in_order(const struct mr_reduce *reduce,
+                           const struct mr_reduce_stream *stream, struct mr_event *event);
+/* The event was taken by mr_reduce_step(). False when no more of the run may be. */
+bool mr_reduce_stepped(const struct mr_reduce *reduce,
+                       const struct mr_reduce_stream *stream,
+                       const struct mr_event *event);
+/* The run ends, of which the first `taken` events were taken: tells reconstruct how calls nest now. */
+void mr_reduce_tell_nesting(struct mr_reduce *reduce,
+                            const struct mr_reduce_stream *stream, uint32_t taken);
 /* reduce_calls.c: any event at all. */
 enum mr_status mr_reduce_step(struct mr_reduce *reduce, struct mr_reduce_stream *stream,
                               const struct mr_event *event);

@@ -2,6 +2,7 @@
 #include <string.h>
 
 #include "base/assert.h"
+#include "pipeline/filters/reconstruct.h"
 #include "pipeline/filters/reduce_private.h"
 #include "pipeline/repeat.h"
 
@@ -147,6 +148,14 @@ static void note_again(struct mr_reduce *reduce, struct mr_reduce_stream *stream
     }
 }
 
+/* Whether all calls of a trace are within reconstruct's depth, and none of it is a loop that it would learn. */
+static bool may_end(const struct mr_nesting *nesting, const struct mr_template *template,
+                    uint64_t start_ns, uint64_t end_ns)
+{
+    return nesting->outer_depth + template->calls <= nesting->config->depth_max &&
+           end_ns - start_ns <= nesting->config->learn_ns;
+}
+
 /*
  * The root at `events`, where no tree is open, as a whole trace that was met before. How many events it took, 0 when it is
  * none.
@@ -172,6 +181,8 @@ static uint32_t take_trace(struct mr_reduce *reduce, struct mr_reduce_stream *st
         return 0;
     size = 2 * template->calls;
     close = &events[size - 1];
+    if (reduce->nesting && !may_end(reduce->nesting, template, events->ns, close->ns))
+        return 0;
     ended = (struct mr_ended){.calls = template->calls, .is_folded = template->is_folded};
     set_time(reduce, &ended, close->ns - events->ns);
     shape = ready_shape(reduce, template->shape, &ended);
@@ -349,20 +360,24 @@ static void learn_trace(struct mr_reduce *reduce, const struct mr_reduce_stream 
 }
 
 uint32_t mr_reduce_run(struct mr_reduce *reduce, struct mr_reduce_stream *stream,
-                       const struct mr_batch *batch, uint32_t at)
+                       uint32_t at)
 {
     bool is_folded = reduce->config->exactness == MR_EXACTNESS_FOLDED;
-    const struct mr_event *events = batch->events;
+    const struct mr_nesting *nesting = reduce->nesting;
+    const uint32_t count = reduce->event_count;
+    struct mr_event *events = reduce->events;
     uint32_t taken;
 
     if (stream->counts)
         return at;
-    while (at < batch->event_count) {
+    while (at < count) {
         const struct mr_event *event;
 
-        if (stream->depth && (is_folded || !stream->is_collecting))
-            at += mr_reduce_inner(reduce, stream, batch, at);
-        if (at == batch->event_count || !is_folded)
+        if (stream->depth > (nesting ? nesting->outer_depth : 0) &&
+            (is_folded || !stream->is_collecting))
+            at += mr_reduce_inner(reduce, stream, at);
+        if (at == count || !is_folded ||
+            (nesting && !mr_reduce_is_in_order(reduce, stream, &events[at])))
             break;
         event = &events[at];
         if (event->kind == MR_EVENT_CLOSE && stream->depth &&
@@ -373,7 +388,7 @@ uint32_t mr_reduce_run(struct mr_reduce *reduce, struct mr_reduce_stream *stream
         if (event->kind != MR_EVENT_OPEN || event->flags != MR_EVENT_ROOT ||
             stream->trace_count)
             break;
-        taken = take_trace(reduce, stream, events + at, batch->event_count - at);
+        taken = take_trace(reduce, stream, events + at, count - at);
         if (!taken)
             break;
         at += taken;

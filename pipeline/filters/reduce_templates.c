@@ -125,11 +125,20 @@ void mr_templates_release(struct mr_templates *templates)
     give_back(templates->paths, templates->path_limit * sizeof(*templates->paths));
 }
 
-/* `count` is even. */
+/* Of the last event of a call. That of a root may have its mark, or not yet (pipeline/nesting.h). */
+static MR_ALWAYS_INLINE uint64_t last_word_of(const struct mr_event *event)
+{
+    return mr_event_word(event) & ~((uint64_t)MR_EVENT_ROOT << 48);
+}
+
+/*
+ * Whether the events between the first and the last, an even number, are these. The first one opens a call on the path: all of
+ * the path's templates begin so.
+ */
 static MR_ALWAYS_INLINE bool is_like(const uint64_t *words, const struct mr_event *events,
                                      uint32_t count)
 {
-    for (uint32_t i = 0; i < count; i += 2)
+    for (uint32_t i = 1; i < count - 1; i += 2)
         if ((mr_event_word(&events[i]) ^ words[i]) |
             (mr_event_word(&events[i + 1]) ^ words[i + 1]))
             return false;
@@ -436,7 +445,7 @@ struct mr_template *mr_templates_find(struct mr_reduce *reduce, uint32_t path,
         struct mr_template *template = &templates->items[number];
         uint32_t size = 2 * template->calls;
 
-        if (size > count || mr_event_word(&events[size - 1]) != template->last_word ||
+        if (size > count || last_word_of(&events[size - 1]) != template->last_word ||
             !is_like(templates->words + template->first_word, events, size))
             continue;
         score_hit(templates, known, template->calls);
@@ -475,7 +484,7 @@ static void add(struct mr_templates *templates, uint32_t path,
     added->first_call = templates->call_count;
     for (uint32_t i = 0; i < 2 * template->calls; i++)
         templates->words[templates->word_count++] = mr_event_word(&events[i]);
-    added->last_word = templates->words[templates->word_count - 1];
+    added->last_word = last_word_of(&events[2 * template->calls - 1]);
     memcpy(templates->calls + templates->call_count, calls,
            template->calls * sizeof(*calls));
     templates->call_count += template->calls;

@@ -143,7 +143,7 @@ static bool intern(struct mr_reduce *reduce, struct mr_reduce_stream *stream,
 {
     const struct mr_open_call *frame = &stream->frames[stream->depth - 1];
 
-    *node = mr_nodes_intern(&reduce->nodes, frame->site,
+    *node = mr_nodes_intern(&reduce->nodes, mr_open_call_site(frame),
                             stream->children + frame->first_child,
                             stream->child_count - frame->first_child);
     if (*node != MR_NODE_NONE)

@@ -23,6 +23,8 @@ CONDENSE = "pipeline/condense.c"
 LANDING = "pipeline/filters/reconstruct_landing.c"
 OUTER = "pipeline/filters/reconstruct_outer.c"
 HOT = "pipeline/filters/reconstruct.c"
+INNER = "pipeline/filters/reduce_inner.c"
+FOLLOW = "pipeline/filters/reduce_follow.c"
 
 # name: (file, place, what stands there instead)
 FAULTS = {
@@ -71,7 +73,16 @@ FAULTS = {
                                         "           event[1].site == event->site;"),
     "loop-learned-at-any-depth": (OUTER, "depth = stream->outer_depth;", "depth = 0;"),
     "loop-learned-for-all-calls-of-its-caller": (OUTER, "    if (stream->depth == first + 1)\n        keep_place", "    keep_place"),
-    "loop-quiet-while-children-end": (HOT, "    watch->last_ns = ns;\n    return true;", "    return true;"),
+    "loop-quiet-while-children-end": (OUTER, "    watch->last_ns = ns;\n    return is_loop(", "    return is_loop("),
+    "followed-exit-of-another-call": (INNER, "word != hot.top->closes ||", "word >> 32 != MR_EVENT_CLOSE ||"),
+    "followed-leaf-ends-with-any-exit": (INNER, "mr_event_word(&event[1]) == mr_open_call_closes(site, 0);", "mr_event_word(&event[1]) >> 32 == MR_EVENT_CLOSE;"),
+    "followed-leaf-is-no-child-of-a-candidate": (INNER, "    hot->at++;\n    tell_child(hot, end_ns);", "    hot->at++;"),
+    "followed-call-is-no-child-of-a-candidate": (INNER, "    tell_child(hot, event->ns);\n", ""),
+    "followed-template-is-no-child-of-a-candidate": (INNER, "    tell_child(hot, last->ns);\n", ""),
+    "followed-calls-are-not-told": (FOLLOW, "    uint32_t at = stream->depth;\n", "    uint32_t at = 0;\n"),
+    "followed-outer-frame-stays-one": (FOLLOW, "    if (event->flags == MR_EVENT_OUTER)\n", "    if (event->flags == MR_EVENT_OUTER && event->kind == MR_EVENT_OPEN)\n"),
+    "followed-stepped-call-is-no-child": (FOLLOW, "    return !nesting->has_child_ended;", "    nesting->has_child_ended = false;\n    return true;"),
+    "followed-attach-outlives-its-frame": (HOT, "is_sure(rebuild, stream) && !stream->attach_depth,", "is_sure(rebuild, stream),"),
     "loop-looked-for-an-event-late": (OUTER, "next_look(rebuild, rebuild->look_at + 1,", "next_look(rebuild, rebuild->look_at + 2,"),
     "learned-calls-without-a-tree": (CALLS, "    status = mr_reduce_count_part(reduce, stream);", "    status = MR_OK;"),
     "learned-callers-stay-in-the-tree": (CALLS, "    for (uint32_t i = root; i < stream->depth && status == MR_OK; i++)", "    for (uint32_t i = stream->depth - 1; i < stream->depth && status == MR_OK; i++)"),

@@ -96,6 +96,7 @@ static void set_configs(struct product *product)
     product->reduce.sites = product->sites;
     product->reduce.level = 1;
     product->reduce.has_repeats = product->config.place == MR_PLACE_FUSED;
+    product->reconstruct.is_followed = product->config.place == MR_PLACE_FUSED;
     product->reduce.exemplar_calls = model->exemplar_calls;
     product->reduce.exactness = (enum mr_exactness)model->exactness;
     product->reduce.trace_children_max = model->trace_children_max;
