@@ -82,12 +82,15 @@ static MR_ALWAYS_INLINE void add_child(struct hot *hot, struct mr_open_call *fra
  */
 static MR_ALWAYS_INLINE void tell_child(struct hot *hot, uint64_t ns)
 {
+    struct mr_nesting *nesting = hot->nesting;
     uint32_t depth = (uint32_t)(hot->top - hot->bottom) + 1;
 
-    if (hot->top >= hot->heard ||
-        mr_reconstruct_count_child(hot->nesting->watch, hot->nesting->config, depth, ns))
+    if (hot->top >= hot->heard)
         return;
-    hot->nesting->has_child_ended = true;
+    MR_ASSERT(nesting);
+    if (mr_reconstruct_count_child(nesting->watch, nesting->config, depth, ns))
+        return;
+    nesting->has_child_ended = true;
     hot->end = hot->at + 1;
 }
 

@@ -148,12 +148,15 @@ static void note_again(struct mr_reduce *reduce, struct mr_reduce_stream *stream
     }
 }
 
-/* Whether all calls of a trace are within reconstruct's depth, and none of it is a loop that it would learn. */
-static bool may_end(const struct mr_nesting *nesting, const struct mr_template *template,
-                    uint64_t start_ns, uint64_t end_ns)
+/*
+ * Whether all calls of a trace are within reconstruct's depth. None of it can be a loop that would be learned: the run would end
+ * before, where it had been quiet for a part of that time (reconstruct_outer.c, look_at).
+ */
+static bool has_depth(const struct mr_nesting *nesting,
+                      const struct mr_template *template)
 {
-    return nesting->outer_depth + template->calls <= nesting->config->depth_max &&
-           end_ns - start_ns <= nesting->config->learn_ns;
+    return !nesting ||
+           nesting->outer_depth + template->calls <= nesting->config->depth_max;
 }
 
 /*
@@ -177,12 +180,11 @@ static uint32_t take_trace(struct mr_reduce *reduce, struct mr_reduce_stream *st
         !(entry = ready_entry(reduce, path)))
         return 0;
     template = mr_templates_find(reduce, path, events, count);
-    if (!template || template->peak >= child_room(reduce, stream))
+    if (!template || template->peak >= child_room(reduce, stream) ||
+        !has_depth(reduce->nesting, template))
         return 0;
     size = 2 * template->calls;
     close = &events[size - 1];
-    if (reduce->nesting && !may_end(reduce->nesting, template, events->ns, close->ns))
-        return 0;
     ended = (struct mr_ended){.calls = template->calls, .is_folded = template->is_folded};
     set_time(reduce, &ended, close->ns - events->ns);
     shape = ready_shape(reduce, template->shape, &ended);
