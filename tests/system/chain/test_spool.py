@@ -15,7 +15,7 @@ import chain as lib  # pylint: disable=wrong-import-position
 from chain import check, system  # pylint: disable=wrong-import-position
 
 PROGRAMS = 2
-BATCHES = lib.BATCHES // 4
+BATCHES = lib.BATCHES // 2
 SEED = int(os.environ.get("MR_TEST_SEED", "11"))
 GRACE = "60s"  # of a sender that is away
 
