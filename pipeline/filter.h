@@ -16,8 +16,8 @@
  *  - A filter never blocks, sleeps, or counts its own batches. Where it may choose when to emit (reduce, merge), it asks
  *    mr_filter_can_emit() first and merges longer when the answer is no.
  *  - It may call mr_filter_emit() any number of times from process(), tick() and drain(), never from open() or close().
- *    Emitting gives the batch away (but for reconstruct's to reduce, pipeline/nesting.h). When the next filter runs in another thread and the pipe is full, emit waits: that is
- *    back pressure, and the runner's business.
+ *    Emitting gives the batch away; what reconstruct has reduce follow comes back (pipeline/nesting.h). When the next filter
+ *    runs in another thread and the pipe is full, emit waits: that is back pressure, and the runner's business.
  *
  * A filter is one file in pipeline/filters/ (or worker/, master/ for their ends), and one line in its header:
  *

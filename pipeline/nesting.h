@@ -9,7 +9,11 @@
  *                                                              those of `nesting`, up to the first one that is anything else
  *     takes that one itself, and goes on                  <-   `left` = batch, `calls` and `depth` as they are now
  *
- * It decides nothing: what is in order for one is for the other, and comes to the same. One thread.
+ * It decides nothing: what is in order for one is for the other, and comes to the same. Calls that decode made have no flags; those
+ * that were taken have the flags of roots and outer frames.
+ *
+ * One thread. All is reconstruct's, and borrowed until the batch is back. A batch that does not come back (reduce has failed, the
+ * runner freed it) is not touched again: its graph ends.
  */
 #ifndef MR_PIPELINE_NESTING_H
 #define MR_PIPELINE_NESTING_H

@@ -167,14 +167,6 @@ static MR_ALWAYS_INLINE bool collect_fast(struct mr_reduce *reduce, struct hot *
     return true;
 }
 
-/* Whether as many calls may be open below the innermost one. */
-static bool has_depth(const struct hot *hot, uint32_t calls)
-{
-    uint32_t depth = (uint32_t)(hot->top - hot->bottom) + 1;
-
-    return !hot->nesting || depth + calls <= hot->nesting->config->depth_max;
-}
-
 /* The call at hand as one that was met before, to its end. False, with nothing changed, when it is none. */
 static bool take_template(struct mr_reduce *reduce, struct hot *hot, uint32_t path)
 {
@@ -186,7 +178,9 @@ static bool take_template(struct mr_reduce *reduce, struct hot *hot, uint32_t pa
     const struct mr_event *last;
 
     if (!template || (hot->is_collecting && template->peak >= room) ||
-        !has_depth(hot, template->calls) || !mr_templates_keep(reduce, template, hot->at))
+        !mr_reduce_has_depth(reduce, (uint32_t)(hot->top - hot->bottom) + 1,
+                             template->calls) ||
+        !mr_templates_keep(reduce, template, hot->at))
         return false;
     last = hot->at + (size_t)2 * template->calls - 1;
     reduce->whole[hot->at - hot->events] = (uint16_t) template->calls;

@@ -27,6 +27,7 @@
 #include "pipeline/condense.h"
 #include "pipeline/counters.h"
 #include "pipeline/dict_batch.h"
+#include "pipeline/filters/reconstruct.h"
 #include "pipeline/filters/reduce.h"
 #include "pipeline/filters/reduce_templates.h"
 #include "pipeline/nesting.h"
@@ -432,6 +433,15 @@ uint32_t mr_reduce_run_repeats(struct mr_reduce *reduce, struct mr_reduce_stream
 /* reduce_follow.c, of a run whose nesting is checked here: whether the event at hand may be taken. A root is marked as one. */
 bool mr_reduce_is_in_order(const struct mr_reduce *reduce,
                            const struct mr_reduce_stream *stream, struct mr_event *event);
+/*
+ * Whether so many calls, taken in bulk with `depth` others open, are within reconstruct's limit. They are no loop that it would
+ * learn: a run ends where reconstruct has to look for one (reconstruct_outer.c, look_at), an eighth of that time after it began.
+ */
+static inline bool mr_reduce_has_depth(const struct mr_reduce *reduce, uint32_t depth,
+                                       uint32_t calls)
+{
+    return !reduce->nesting || depth + calls <= reduce->nesting->config->depth_max;
+}
 /* The event was taken by mr_reduce_step(). False when no more of the run may be. */
 bool mr_reduce_stepped(const struct mr_reduce *reduce,
                        const struct mr_reduce_stream *stream,

@@ -2,7 +2,6 @@
 #include <string.h>
 
 #include "base/assert.h"
-#include "pipeline/filters/reconstruct.h"
 #include "pipeline/filters/reduce_private.h"
 #include "pipeline/repeat.h"
 
@@ -149,17 +148,6 @@ static void note_again(struct mr_reduce *reduce, struct mr_reduce_stream *stream
 }
 
 /*
- * Whether all calls of a trace are within reconstruct's depth. None of it can be a loop that would be learned: the run would end
- * before, where it had been quiet for a part of that time (reconstruct_outer.c, look_at).
- */
-static bool has_depth(const struct mr_nesting *nesting,
-                      const struct mr_template *template)
-{
-    return !nesting ||
-           nesting->outer_depth + template->calls <= nesting->config->depth_max;
-}
-
-/*
  * The root at `events`, where no tree is open, as a whole trace that was met before. How many events it took, 0 when it is
  * none.
  */
@@ -181,7 +169,7 @@ static uint32_t take_trace(struct mr_reduce *reduce, struct mr_reduce_stream *st
         return 0;
     template = mr_templates_find(reduce, path, events, count);
     if (!template || template->peak >= child_room(reduce, stream) ||
-        !has_depth(reduce->nesting, template))
+        !mr_reduce_has_depth(reduce, stream->depth, template->calls))
         return 0;
     size = 2 * template->calls;
     close = &events[size - 1];

@@ -382,3 +382,15 @@ void test_lane_end(struct test_lane *lane)
     assert_int_equal(mr_graph_drain(lane->graph), MR_OK);
     assert_int_equal(mr_graph_status(lane->graph, &error), MR_OK);
 }
+
+uint64_t test_lane_counter(const struct test_lane *lane, const char *name)
+{
+    struct mr_filter_stats stats[4];
+
+    assert_int_equal(mr_graph_stats(lane->graph, stats, 4), 4);
+    for (uint32_t i = 0; i < MR_FILTER_COUNTERS; i++)
+        if (stats[2].counter_names[i] && strcmp(stats[2].counter_names[i], name) == 0)
+            return stats[2].counters[i];
+    fail_msg("reduce has no counter %s", name);
+    return 0;
+}

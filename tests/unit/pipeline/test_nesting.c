@@ -5,9 +5,6 @@
  */
 #include "../unit_test.h"
 
-#include <stdio.h>
-#include <string.h>
-
 #include "support_lane.h"
 #include "support_model.h"
 #include "support_text.h"
@@ -43,14 +40,6 @@ static void call(struct script *script, uint32_t function)
     leave(script, function);
 }
 
-static uint64_t counter_of(const struct mr_filter_stats *stats, const char *name)
-{
-    for (uint32_t i = 0; i < MR_FILTER_COUNTERS; i++)
-        if (stats->counter_names[i] && strcmp(stats->counter_names[i], name) == 0)
-            return stats->counters[i];
-    return 0;
-}
-
 /* Plays it, and returns how many calls were counted in bulk. */
 static uint64_t run(void (*play)(struct script *), bool is_followed,
                     struct test_text *text)
@@ -65,8 +54,8 @@ static uint64_t run(void (*play)(struct script *), bool is_followed,
         .learn_children = 1,
         .is_followed = is_followed};
     struct test_options options = {.reduce = &reduce, .reconstruct = &reconstruct};
-    struct mr_filter_stats stats[4];
     struct script script = {.ns = 0};
+    uint64_t bulk;
 
     reduce.shape_calls_s = 0; /* how many traces are counted by path, the clock decides */
     test_lane_init(&script.lane, &options);
@@ -75,11 +64,11 @@ static uint64_t run(void (*play)(struct script *), bool is_followed,
     test_lane_send(&script.lane, 1, MR_CHUNK_LAST);
     test_lane_end(&script.lane);
     assert_false(mr_source_is_broken(script.lane.source));
-    assert_int_equal(mr_graph_stats(script.lane.graph, stats, 4), 4);
+    bulk = test_lane_counter(&script.lane, "in_bulk");
     test_model(&script.lane, text);
     test_text_drop(text, "open "); /* with an age by the clock of this machine */
     test_lane_fini(&script.lane);
-    return counter_of(&stats[2], "in_bulk");
+    return bulk;
 }
 
 static void check(void (*play)(struct script *))
@@ -183,12 +172,31 @@ static void a_call_in_bulk_may_be_too_deep(void **state)
     check(play_calls_deeper);
 }
 
+/* What comes next keeps the first batch: it is not touched again. */
+static void a_batch_that_does_not_come_back_is_let_go(void **state)
+{
+    const struct mr_reconstruct_config reconstruct = {
+        .depth_max = 6, .learn_ns = LEARN_NS, .learn_children = 1, .is_followed = true};
+    struct test_options options = {.stages = 2, .reconstruct = &reconstruct};
+    struct script script = {.ns = 0};
+
+    (void)state;
+    test_lane_init(&script.lane, &options);
+    test_lane_announce(&script.lane, 1, 0);
+    play_short_traces(&script);
+    test_lane_send(&script.lane, 1, MR_CHUNK_LAST);
+    test_lane_end(&script.lane);
+    assert_non_null(script.lane.out->first);
+    test_lane_fini(&script.lane);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_trace_in_bulk_may_be_a_loop),
         cmocka_unit_test(a_trace_in_bulk_may_be_too_deep),
         cmocka_unit_test(a_call_in_bulk_may_be_too_deep),
+        cmocka_unit_test(a_batch_that_does_not_come_back_is_let_go),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

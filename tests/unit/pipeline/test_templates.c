@@ -165,14 +165,6 @@ struct result {
     uint64_t repeated;     /* of them such as were no events */
 };
 
-static uint64_t counter_of(const struct mr_filter_stats *stats, const char *name)
-{
-    for (uint32_t i = 0; i < MR_FILTER_COUNTERS; i++)
-        if (stats->counter_names[i] && strcmp(stats->counter_names[i], name) == 0)
-            return stats->counters[i];
-    return 0;
-}
-
 static void run(uint64_t seed, const struct mood *mood, struct mr_reduce_config reduce,
                 struct result *result)
 {
@@ -188,7 +180,6 @@ static void run(uint64_t seed, const struct mood *mood, struct mr_reduce_config 
         .learn_children = 8,
         .learns_nothing = !mood->learns};
     struct test_options options = {.reduce = &reduce, .reconstruct = &reconstruct};
-    struct mr_filter_stats stats[4];
     struct test_lane lane;
 
     assert_non_null(plan);
@@ -204,9 +195,8 @@ static void run(uint64_t seed, const struct mood *mood, struct mr_reduce_config 
     run_stream(plan, &lane, mood->again ? 8000 : 1500);
     test_lane_end(&lane);
     assert_false(mr_source_is_broken(lane.source));
-    assert_int_equal(mr_graph_stats(lane.graph, stats, 4), 4);
-    result->bulk = counter_of(&stats[2], "in_bulk");
-    result->repeated = counter_of(&stats[2], "in_repeats");
+    result->bulk = test_lane_counter(&lane, "in_bulk");
+    result->repeated = test_lane_counter(&lane, "in_repeats");
     result->deltas = lane.out->deltas;
     test_model(&lane, &result->text);
     test_text_drop(&result->text, "open "); /* with an age by the clock of this machine */
