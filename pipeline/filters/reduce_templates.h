@@ -38,6 +38,8 @@
 #define MR_TEMPLATE_CALLS_MIN 2u
 #define MR_TEMPLATE_CALLS_MAX 128u
 #define MR_TEMPLATE_EVENTS_MAX (2 * MR_TEMPLATE_CALLS_MAX)
+#define MR_TEMPLATES_MAX (1u << 16)
+#define MR_TEMPLATES_CALLS_MAX (1u << 18) /* 12 MiB, and 4 of words */
 #define MR_TEMPLATES_PER_PATH 8u
 #define MR_TEMPLATE_WAITING 8u /* totals of a call that are counted at once */
 /* Bins whose totals are below 2^28 ns: only such wait, so that all that wait of a call sum up to 32 bits. */
@@ -157,7 +159,7 @@ static MR_ALWAYS_INLINE uint32_t mr_templates_bin(const struct mr_templates *tem
     return bin + (total >= templates->lows[bin + 1]);
 }
 
-/* The template of `path` that `count` events from `events` on begin with; NULL. */
+/* reduce_templates_find.c: the template of `path` that `count` events from `events` on begin with; NULL. */
 struct mr_template *mr_templates_find(struct mr_reduce *reduce, uint32_t path,
                                       const struct mr_event *events, uint32_t count);
 /* Its calls, at these events, wait to be counted. False, with nothing changed, where one must take the slow path. */
@@ -175,7 +177,7 @@ void mr_templates_count(struct mr_reduce *reduce, struct mr_template *template,
 /* Counts all calls that wait, in the current window. */
 void mr_templates_settle(struct mr_reduce *reduce);
 
-/* Makes a template of a call on `path` that was counted: `count` events, whose node is below `nodes_known`. */
+/* reduce_templates_find.c: makes a template of a call on `path` that was counted: `count` events, whose node is below `nodes_known`. */
 void mr_templates_learn(struct mr_reduce *reduce, uint32_t path,
                         const struct mr_event *events, uint32_t count,
                         uint32_t nodes_known);
