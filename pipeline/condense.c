@@ -313,57 +313,79 @@ static void close_call(struct mr_condense *condense, const struct mr_event *even
         condense->open[condense->depth - 1].child_ns += total_ns;
 }
 
-/* Whether `run` may take it: a call of this tree that opens or closes and is not its root. */
-static MR_ALWAYS_INLINE bool is_plain(const struct mr_event *event)
+/* What run() keeps in registers. */
+struct run {
+    struct mr_condense_open *top; /* behind the innermost open call */
+    uint64_t opened, ns, shortest_ns;
+    uint32_t at;
+};
+
+/* Calls beside each other that are too short to be kept, and so is all that they call. */
+static MR_ALWAYS_INLINE void pass_over(struct run *run,
+                                       const struct mr_condense_piece *piece)
 {
-    return (event->kind == MR_EVENT_OPEN || event->kind == MR_EVENT_CLOSE) &&
-           event->flags == 0;
+    uint64_t passed_ns = 0;
+
+    while (run->at < piece->count && piece->whole[run->at]) {
+        const struct mr_event *event = &piece->events[run->at];
+        const uint32_t calls = piece->whole[run->at];
+        const uint64_t end_ns = event[2 * (size_t)calls - 1].ns;
+
+        MR_DEBUG_ASSERT(mr_event_word(event) <=
+                        UINT32_MAX); /* it opens, without a flag */
+        if (end_ns - event->ns >= run->shortest_ns || event->ns < run->ns)
+            break;
+        passed_ns += end_ns - event->ns;
+        run->ns = end_ns;
+        run->opened += calls;
+        run->at += 2 * calls;
+    }
+    run->top[-1].child_ns += passed_ns;
 }
 
 /*
  * The many short calls of a long tree, without a branch that depends on whether one opens or closes (which no processor
- * foretells: 9 instead of 2 ns per event). Takes events until one is anything else, or ends a call that may be kept.
+ * foretells: 9 instead of 2 ns per event). Takes events until one is anything else, ends a call that may be kept, or the root.
  */
 static uint32_t run(struct mr_condense *condense, const struct mr_condense_piece *piece,
                     uint32_t from)
 {
-    struct mr_condense_open *open = condense->open;
-    uint32_t depth = condense->depth, last = condense->open_capacity - 1, at;
-    uint64_t opened = condense->opened;
-    uint64_t ns = condense->last_ns, shortest_ns = condense->shortest_ns;
+    const struct mr_condense_open *bottom = condense->open + 1,
+                                  *last = condense->open + condense->open_capacity - 1;
+    struct run run = {.top = condense->open + condense->depth,
+                      .opened = condense->opened,
+                      .ns = condense->last_ns,
+                      .shortest_ns = condense->shortest_ns,
+                      .at = from};
 
-    for (at = from; at < piece->count; at++) {
-        const struct mr_event *event = &piece->events[at];
-        uint64_t closes = event->kind == MR_EVENT_CLOSE, opens = !closes, total_ns;
-        struct mr_condense_open *call = &open[depth - closes];
-        uint32_t calls = piece->whole[at];
+    for (pass_over(&run, piece); run.at < piece->count; pass_over(&run, piece)) {
+        const struct mr_event *event = &piece->events[run.at];
+        const uint64_t word = mr_event_word(event), closes = word >> 32;
+        struct mr_condense_open *call;
+        uint64_t total_ns;
 
-        if (MR_UNLIKELY(!is_plain(event) || depth + opens <= 1 || depth >= last ||
-                        event->ns < ns))
+        if (MR_UNLIKELY(closes > 1 || event->ns < run.ns)) /* or it has flags */
             break;
-        total_ns = calls ? event[2 * (size_t)calls - 1].ns - event->ns : shortest_ns;
-        if (total_ns < shortest_ns) { /* and so is all that it calls */
-            call[-1].child_ns += total_ns;
-            ns = event->ns + total_ns;
-            opened += calls;
-            at += 2 * calls - 1;
-            continue;
-        }
+        call = run.top - closes;
+        if (MR_UNLIKELY(call < bottom || run.top >= last))
+            break;
         total_ns = (event->ns - call->start_ns) & (0 - closes);
-        if (MR_UNLIKELY(total_ns >= shortest_ns))
+        if (MR_UNLIKELY(total_ns >= run.shortest_ns))
             break;
-        ns = event->ns;
+        run.ns = event->ns;
         call[-1].child_ns += total_ns;
-        *call = (struct mr_condense_open){
-            .start_ns = ns, .number = opened, .site = event->site}; /* or it is gone */
-        opened += opens;
-        depth += (uint32_t)opens - (uint32_t)closes;
+        *call = (struct mr_condense_open){.start_ns = run.ns,
+                                          .number = run.opened,
+                                          .site = (uint32_t)word}; /* or it is gone */
+        run.opened += !closes;
+        run.top = call + !closes;
+        run.at++;
     }
-    condense->depth = depth;
-    condense->opened = opened;
-    condense->closed = opened - depth;
-    condense->last_ns = ns;
-    return at;
+    condense->depth = (uint32_t)(run.top - condense->open);
+    condense->opened = run.opened;
+    condense->closed = run.opened - condense->depth;
+    condense->last_ns = run.ns;
+    return run.at;
 }
 
 static void step(struct mr_condense *condense, const struct mr_event *event)
