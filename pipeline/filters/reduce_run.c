@@ -276,7 +276,7 @@ static bool make_group(struct mr_reduce *reduce, struct mr_template *template,
     const struct mr_template_call *calls = reduce->templates.calls + template->first_call;
     const size_t size = 2 * (size_t) template->calls;
 
-    if (!mr_reduce_in_window(reduce, base_ns + times[calls[0].exit]) ||
+    if (!mr_reduce_in_window(reduce, base_ns + times[mr_template_place(calls[0].exit)]) ||
         !mr_reduce_in_window(reduce, base_ns + times[group->count * size - 1]) ||
         !mr_templates_fill(reduce, template, times, group->count))
         return false;

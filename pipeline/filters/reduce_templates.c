@@ -13,7 +13,11 @@
 #define TOTAL_LIMIT (UINT64_C(1) << 28)
 
 static_assert(sizeof(struct mr_template) == MR_CACHE_LINE, "see there");
-static_assert(MR_TEMPLATE_EVENTS_MAX <= UINT8_MAX + 1, "places are 8 bits");
+static_assert(MR_TEMPLATE_EVENTS_MAX * sizeof(struct mr_event) <= UINT16_MAX,
+              "offsets are 16 bits");
+static_assert(offsetof(struct mr_event, ns) == 0, "ns_at() reads it");
+static_assert(PATHS_MAX <= 1u << MR_TEMPLATE_PATH_BITS, "all paths have a number");
+static_assert(sizeof(struct mr_template_call) == 48, "without padding");
 
 /* The least total below 2^28 that is in bin `bin` or a later one. */
 static uint32_t low_of(uint32_t bin)
@@ -293,17 +297,25 @@ static bool arm(const struct mr_reduce *reduce, struct mr_template *template)
     return true;
 }
 
+static MR_ALWAYS_INLINE uint64_t ns_at(const struct mr_event *events, uint32_t offset)
+{
+    uint64_t ns;
+
+    memcpy(&ns, (const uint8_t *)events + offset, sizeof(ns));
+    return ns;
+}
+
 /* Puts the totals beside those that wait. False when one may not. */
 static MR_ALWAYS_INLINE bool keep_times(struct mr_template_call *calls, uint32_t count,
                                         const struct mr_event *events, uint32_t place)
 {
-    uint64_t bad = 0;
+    uint64_t bad = 0; /* 0 has no bin, and needs none */
 
     for (uint32_t i = 0; i < count; i++) {
         struct mr_template_call *call = &calls[i];
-        uint64_t total = events[call->exit].ns - events[call->enter].ns;
+        uint64_t total = ns_at(events, call->exit) - ns_at(events, call->enter);
 
-        bad |= (total - call->low >= call->width) & (total != 0);
+        bad |= total - call->low >= call->width ? total : 0;
         call->totals[place] = (int32_t)(uint32_t)total;
     }
     return bad == 0;
@@ -315,7 +327,7 @@ bool mr_templates_keep(struct mr_reduce *reduce, struct mr_template *template,
     struct mr_templates *templates = &reduce->templates;
     struct mr_template_call *calls = templates->calls + template->first_call;
 
-    if (!mr_reduce_in_window(reduce, events[calls[0].exit].ns) ||
+    if (!mr_reduce_in_window(reduce, ns_at(events, calls[0].exit)) ||
         !mr_reduce_in_window(reduce, events[2 * template->calls - 1].ns) ||
         (template->epoch != templates->epoch && !arm(reduce, template)))
         return false;
@@ -338,10 +350,12 @@ static MR_ALWAYS_INLINE bool fill_call(struct mr_template_call *call,
                                        const uint32_t *times, uint32_t size,
                                        uint32_t traces)
 {
+    const uint32_t exit = mr_template_place(call->exit);
+    const uint32_t enter = mr_template_place(call->enter);
     uint32_t bad = 0;
 
     for (uint32_t i = 0; i < traces; i++) {
-        uint32_t total = times[i * size + call->exit] - times[i * size + call->enter];
+        uint32_t total = times[i * size + exit] - times[i * size + enter];
 
         bad |= (total - call->low >= call->width) & (total != 0);
         call->totals[i] = (int32_t)total;

@@ -41,6 +41,7 @@
 #define MR_TEMPLATES_MAX (1u << 16)
 #define MR_TEMPLATES_CALLS_MAX (1u << 18) /* 12 MiB, and 4 of words */
 #define MR_TEMPLATES_PER_PATH 8u
+#define MR_TEMPLATE_PATH_BITS 24
 #define MR_TEMPLATE_WAITING 8u /* totals of a call that are counted at once */
 /* Bins whose totals are below 2^28 ns: only such wait, so that all that wait of a call sum up to 32 bits. */
 #define MR_TEMPLATE_BINS 896u
@@ -48,12 +49,18 @@
     (28 * 64u) /* of totals below 2^28: 64 of a power of two, narrower than a bin */
 
 struct mr_template_call {
-    uint32_t path;
-    uint8_t enter, exit; /* places of its events */
-    uint8_t parent;      /* place of its caller among the calls; of the last: `calls` */
-    uint32_t low, width; /* totals low .. low + width - 1 have a bin; and 0 needs none */
+    uint32_t path : MR_TEMPLATE_PATH_BITS;
+    uint32_t parent : 8;  /* place of its caller among the calls; of the last: `calls` */
+    uint16_t enter, exit; /* its events, by how many bytes they stand behind the first */
+    uint32_t low, width;  /* totals low .. low + width - 1 have a bin; and 0 needs none */
     int32_t totals[MR_TEMPLATE_WAITING];
 };
+
+/* Which event of the call that is, the first one being 0. */
+static MR_ALWAYS_INLINE uint32_t mr_template_place(uint32_t offset)
+{
+    return offset / (uint32_t)sizeof(struct mr_event);
+}
 
 /* One cache line: of one that does not fit, mostly nothing else is touched. */
 struct mr_template {

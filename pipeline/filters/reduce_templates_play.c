@@ -2,9 +2,11 @@
 #include "base/assert.h"
 #include "pipeline/filters/reduce_private.h"
 
+#define PATH_MASK ((1u << MR_TEMPLATE_PATH_BITS) - 1) /* all have such numbers */
+
 struct open_call {
     uint32_t path, site, first_child;
-    uint8_t enter;
+    uint16_t enter;
 };
 
 struct player {
@@ -20,6 +22,11 @@ struct player {
     uint32_t ended_count;
 };
 
+static uint16_t offset_of(uint32_t place)
+{
+    return (uint16_t)(place * sizeof(struct mr_event));
+}
+
 static bool play_open(struct player *player, const struct mr_event *event, uint32_t at)
 {
     struct open_call *call = &player->open[player->depth];
@@ -30,7 +37,7 @@ static bool play_open(struct player *player, const struct mr_event *event, uint3
         call->path = mr_paths_find(&player->reduce->paths, call[-1].path, event->site, 0);
     call->site = event->site;
     call->first_child = player->child_count;
-    call->enter = (uint8_t)at;
+    call->enter = offset_of(at);
     player->depth++;
     return call->path != MR_PATH_NONE;
 }
@@ -66,7 +73,7 @@ static bool play_close(struct player *player, const struct mr_event *event, uint
     const struct open_call *call = &player->open[--player->depth];
 
     player->calls[place] = (struct mr_template_call){
-        .path = call->path, .enter = call->enter, .exit = (uint8_t)at};
+        .path = call->path & PATH_MASK, .enter = call->enter, .exit = offset_of(at)};
     while (player->ended_count &&
            player->ended_depths[player->ended_count - 1] > player->depth)
         player->calls[player->ended[--player->ended_count]].parent = place;

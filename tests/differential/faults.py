@@ -92,7 +92,7 @@ FAULTS = {
                               "    if (record->is_exit)\n        (void)number;"),
     "bulk-window": ("pipeline/filters/reduce_templates.c", "        !mr_reduce_in_window(reduce, events[2 * template->calls - 1].ns) ||\n", ""),
     "bulk-zero-totals": ("pipeline/filters/reduce_templates.c", "    path->zeros += gain->zeros;\n", ""),
-    "bulk-bin-past-the-end": ("pipeline/filters/reduce_templates.c", "(total - call->low >= call->width) & (total != 0);\n        call->totals[place]", "(total - call->low > call->width) & (total != 0);\n        call->totals[place]"),
+    "bulk-bin-past-the-end": ("pipeline/filters/reduce_templates.c", "total - call->low >= call->width ? total : 0;", "total - call->low > call->width ? total : 0;"),
     "repeat-window": ("pipeline/filters/reduce_run.c", "        !mr_reduce_in_window(reduce, base_ns + times[group->count * size - 1]) ||\n", ""),
     "repeat-outer-self-time": ("pipeline/filters/reduce_run.c", "child_ns += ns;", "child_ns += 0 * ns;"),
     "repeat-bin-past-the-end": ("pipeline/filters/reduce_templates.c", "(total - call->low >= call->width) & (total != 0);\n        call->totals[i]", "(total - call->low > call->width) & (total != 0);\n        call->totals[i]"),
