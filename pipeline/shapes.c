@@ -165,17 +165,23 @@ static uint32_t add(struct mr_nodes *nodes, uint64_t hash, uint32_t site,
     return nodes->count++;
 }
 
+uint32_t mr_nodes_find_hashed(const struct mr_nodes *nodes, uint64_t hash, uint32_t site,
+                              const uint64_t *children, uint32_t count)
+{
+    uint32_t at = first_slot(nodes, hash), number;
+
+    while ((number = nodes->slots[at]) != MR_NODE_NONE &&
+           !mr_node_is(nodes, number, hash, site, children, count))
+        at = (at + 1) & nodes->slot_mask;
+    return number;
+}
+
 uint32_t mr_nodes_intern_hashed(struct mr_nodes *nodes, uint64_t hash, uint32_t site,
                                 const uint64_t *children, uint32_t count)
 {
-    for (uint32_t at = first_slot(nodes, hash);; at = (at + 1) & nodes->slot_mask) {
-        uint32_t number = nodes->slots[at];
+    uint32_t number = mr_nodes_find_hashed(nodes, hash, site, children, count);
 
-        if (number == MR_NODE_NONE)
-            return add(nodes, hash, site, children, count);
-        if (mr_node_is(nodes, number, hash, site, children, count))
-            return number;
-    }
+    return number == MR_NODE_NONE ? add(nodes, hash, site, children, count) : number;
 }
 
 /* qsort has no context: the ids are sorted beside their children. */

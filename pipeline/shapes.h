@@ -134,6 +134,9 @@ uint32_t mr_nodes_intern(struct mr_nodes *nodes, uint32_t site, uint64_t *childr
 /* The same, for a list that needs no sorting and whose hash is known. */
 uint32_t mr_nodes_intern_hashed(struct mr_nodes *nodes, uint64_t hash, uint32_t site,
                                 const uint64_t *children, uint32_t count);
+/* The same, but none is made: MR_NODE_NONE when it is new. */
+uint32_t mr_nodes_find_hashed(const struct mr_nodes *nodes, uint64_t hash, uint32_t site,
+                              const uint64_t *children, uint32_t count);
 
 /* The definition of a node for the wire; `children` (cleared) holds its bytes. MR_ELIMIT, MR_ENOMEM. */
 enum mr_status mr_nodes_item(const struct mr_nodes *nodes, uint32_t number,

@@ -542,6 +542,9 @@ void mr_reduce_stop_collecting(struct mr_reduce *reduce, struct mr_reduce_stream
 /* The open trees go on in the paths alone; counted as `why`. */
 void mr_reduce_leave_shapes(struct mr_reduce *reduce, struct mr_reduce_stream *stream,
                             enum mr_reduce_counter why);
+/* The shape of traces of a node from an entry point: its place in the table + 1; 0 when there is none. */
+uint32_t mr_reduce_find_shape(const struct mr_reduce *reduce, uint32_t root,
+                              uint32_t node);
 /* The entry point of a root's path, made when new; NULL without memory. */
 struct mr_entry *mr_reduce_entry(struct mr_reduce *reduce, uint32_t path);
 /*

@@ -55,7 +55,26 @@ static void count_trace(struct mr_reduce *reduce, struct mr_entry *entry,
                         ended->calls, ended->ns);
 }
 
-/* The root of the only open tree ends, which is like the one before. False, with nothing changed: for the slow path. */
+/*
+ * The shape of the innermost call, a root that ends, as a place in the table + 1: mostly that of the entry point's trace before. 0 if it
+ * has none yet.
+ */
+static uint32_t find_shape(const struct mr_reduce *reduce,
+                           const struct mr_reduce_stream *stream, uint32_t last)
+{
+    const struct mr_open_call *frame = &stream->frames[stream->depth - 1];
+    const uint64_t *children = stream->children + frame->first_child;
+    uint32_t count = stream->child_count - frame->first_child, node;
+
+    if (last &&
+        mr_node_has(&reduce->nodes, reduce->shapes[last - 1].node, frame->hash, count))
+        return last;
+    node = mr_nodes_find_hashed(&reduce->nodes, frame->hash, mr_open_call_site(frame),
+                                children, count);
+    return node == MR_NODE_NONE ? 0 : mr_reduce_find_shape(reduce, frame->path, node);
+}
+
+/* The root of the only open tree ends, whose shape is known. False, with nothing changed: for the slow path. */
 static bool close_root(struct mr_reduce *reduce, struct mr_reduce_stream *stream,
                        const struct mr_event *event)
 {
@@ -71,15 +90,13 @@ static bool close_root(struct mr_reduce *reduce, struct mr_reduce_stream *stream
         !mr_reduce_in_window(reduce, event->ns))
         return false;
     set_time(reduce, &ended, event->ns - frame->enter_ns);
-    shape = ready_shape(reduce, entry->last_shape, &ended);
-    if (!shape ||
-        !mr_node_has(&reduce->nodes, shape->node, frame->hash,
-                     stream->child_count - frame->first_child) ||
-        path->window != reduce->window || !has_bin(&path->bins, &ended))
+    shape = ready_shape(reduce, find_shape(reduce, stream, entry->last_shape), &ended);
+    if (!shape || path->window != reduce->window || !has_bin(&path->bins, &ended))
         return false;
     ended.calls = stream->closed + 1 - trace->closed - trace->elsewhere;
     if (mr_reduce_wants(reduce, shape, &ended, frame->enter_ns))
         return false;
+    entry->refused = 0;
     stream->last++;
     stream->reduced += 2;
     stream->closed++;
@@ -167,7 +184,7 @@ static uint32_t take_trace(struct mr_reduce *reduce, struct mr_reduce_stream *st
     if (!mr_templates_try(&reduce->templates, path) || stream->has_links ||
         !(entry = ready_entry(reduce, path)))
         return 0;
-    template = mr_templates_find(reduce, path, events, count);
+    template = mr_templates_find_root(reduce, path, events, count);
     if (!template || template->peak >= child_room(reduce, stream) ||
         !mr_reduce_has_depth(reduce, stream->depth, template->calls))
         return 0;

@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "base/assert.h"
+#include "base/hash.h"
 #include "pipeline/filters/reduce_private.h"
 
 #define PATHS_MAX (1u << 20)
@@ -54,17 +55,24 @@ enum mr_status mr_templates_init(struct mr_templates *templates, uint32_t path_l
     *templates = (struct mr_templates){
         .items =
             aligned_alloc(MR_CACHE_LINE, MR_TEMPLATES_MAX * sizeof(*templates->items)),
-        .words = malloc((size_t)2 * MR_TEMPLATES_CALLS_MAX * sizeof(*templates->words)),
+        .words = malloc(((size_t)2 * MR_TEMPLATES_CALLS_MAX + MR_TEMPLATE_BLOCK) *
+                        sizeof(*templates->words)),
         .calls = malloc(MR_TEMPLATES_CALLS_MAX * sizeof(*templates->calls)),
         .listed = malloc(MR_TEMPLATES_MAX * sizeof(*templates->listed)),
+        .slots = calloc(MR_TEMPLATE_SLOTS_MAX, sizeof(*templates->slots)),
+        .seen = calloc(MR_TEMPLATE_SEEN, sizeof(*templates->seen)),
         .path_limit = path_limit < PATHS_MAX ? path_limit : PATHS_MAX};
     templates->paths = calloc(templates->path_limit + 1u, sizeof(*templates->paths));
     if (!templates->items || !templates->words || !templates->calls ||
-        !templates->listed || !templates->paths) {
+        !templates->listed || !templates->paths || !templates->slots ||
+        !templates->seen) {
         mr_templates_fini(templates);
         return MR_ENOMEM;
     }
     templates->count = 1; /* 0 is none */
+    templates->slot_bits = MR_TEMPLATE_SLOT_BITS;
+    for (uint32_t i = 0; i < MR_TEMPLATE_BLOCK; i++)
+        templates->factors[i] = mr_hash_key();
     templates->epoch = 1;
     templates->generation = 1;
     templates->is_wide = is_wide;
@@ -78,6 +86,8 @@ void mr_templates_fini(struct mr_templates *templates)
     free(templates->words);
     free(templates->calls);
     free(templates->listed);
+    free(templates->slots);
+    free(templates->seen);
     free(templates->paths);
     *templates = (struct mr_templates){0};
 }
@@ -88,6 +98,8 @@ void mr_templates_clear(struct mr_templates *templates)
     if (templates->count == 1)
         return;
     memset(templates->paths, 0, templates->path_limit * sizeof(*templates->paths));
+    memset(templates->slots, 0, sizeof(*templates->slots) << templates->slot_bits);
+    templates->slot_bits = MR_TEMPLATE_SLOT_BITS;
     templates->count = 1;
     templates->word_count = 0;
     templates->call_count = 0;
@@ -116,6 +128,7 @@ void mr_templates_release(struct mr_templates *templates)
               (size_t)2 * MR_TEMPLATES_CALLS_MAX * sizeof(*templates->words));
     give_back(templates->calls, MR_TEMPLATES_CALLS_MAX * sizeof(*templates->calls));
     give_back(templates->listed, MR_TEMPLATES_MAX * sizeof(*templates->listed));
+    give_back(templates->slots, MR_TEMPLATE_SLOTS_MAX * sizeof(*templates->slots));
     give_back(templates->paths, templates->path_limit * sizeof(*templates->paths));
 }
 

@@ -11,12 +11,16 @@
  *     calls     1 2 0                      in the order of their ends: path, places of both events, who called it,
  *                                          the totals that wait to be counted, and which totals may wait
  *
+ * Of a call inside a call tree, the last MR_TEMPLATES_PER_PATH templates of its path are tried one after the other. Of a root there may be as many
+ * as there are kinds of traces: one scan of the batch finds where it ends and makes a hash of all between, which finds the template.
+ *
  * It is a cache: what comes out is what the calls one by one would have given, to the byte. A call waits only where counting it
  * cannot fail: its path is in the current window, and its histogram has the bin; `epoch` tells whether that was made sure since
  * the last delta or change of window. All that wait are counted (mr_templates_settle) before a delta, another window, and
  * when paths and nodes are forgotten, the templates with them.
  *
- * A template is made of a call that has just been counted one by one, lies whole in a batch, and whose node is older than it.
+ * A template is made of a call that has just been counted one by one, lies whole in a batch, and whose node is older than it;
+ * of a root if the same was met lately, by hash.
  * Memory is bounded; when it is used up all templates are dropped and learned again.
  *
  * A template that does not fit costs as much as counting some calls, so each path has a score: calls taken in bulk against
@@ -40,8 +44,13 @@
 #define MR_TEMPLATE_EVENTS_MAX (2 * MR_TEMPLATE_CALLS_MAX)
 #define MR_TEMPLATES_MAX (1u << 16)
 #define MR_TEMPLATES_CALLS_MAX (1u << 18) /* 12 MiB, and 4 of words */
-#define MR_TEMPLATES_PER_PATH 8u
-#define MR_TEMPLATE_PATH_BITS 24
+#define MR_TEMPLATES_PER_PATH 8u          /* but of roots */
+#define MR_TEMPLATE_SLOTS_MAX (2 * MR_TEMPLATES_MAX)
+#define MR_TEMPLATE_SLOT_BITS 10u /* at first */
+#define MR_TEMPLATE_SEEN (1u << 13)
+#define MR_TEMPLATE_BLOCK 8u     /* words that are hashed at once */
+#define MR_TEMPLATE_PATH_BITS 24 /* all paths that have templates */
+#define MR_TEMPLATE_PATH_MASK ((1u << MR_TEMPLATE_PATH_BITS) - 1)
 #define MR_TEMPLATE_WAITING 8u /* totals of a call that are counted at once */
 /* Bins whose totals are below 2^28 ns: only such wait, so that all that wait of a call sum up to 32 bits. */
 #define MR_TEMPLATE_BINS 896u
@@ -65,7 +74,9 @@ static MR_ALWAYS_INLINE uint32_t mr_template_place(uint32_t offset)
 /* One cache line: of one that does not fit, mostly nothing else is touched. */
 struct mr_template {
     MR_ALIGNED(MR_CACHE_LINE) uint64_t last_word;
-    uint32_t next; /* of the same path */
+    uint64_t hash; /* of a root: mr_templates_key() */
+    uint32_t path;
+    uint32_t next; /* of the same path, but of roots */
     uint32_t calls;
     uint32_t first_word, first_call; /* in the pools */
     uint32_t node;
@@ -100,7 +111,12 @@ struct mr_templates {
     uint32_t count, word_count, call_count;
     uint32_t *listed;
     uint32_t listed_count;
-    struct mr_template_path *paths; /* by number, those below path_limit */
+    uint32_t *slots; /* those of roots, by hash: 2^slot_bits, at most half full */
+    uint32_t slot_bits;
+    uint16_t *
+        seen; /* of roots that were counted one by one: a part of the hash, in a place by another */
+    uint64_t factors[MR_TEMPLATE_BLOCK]; /* of hashes: mr_hash_key() */
+    struct mr_template_path *paths;      /* by number, those below path_limit */
     uint32_t path_limit;
     uint32_t epoch;
     uint32_t generation;                 /* another one whenever they are forgotten */
@@ -110,6 +126,14 @@ struct mr_templates {
     uint16_t bins[MR_TEMPLATE_PARTS];    /* of the least total of each part */
     bool is_wide;                        /* there are vectors for what waits */
     struct mr_template_parts parts;      /* for them */
+};
+
+/* What a call is, but for its times. */
+struct mr_template_key {
+    uint64_t
+        hash; /* of its path, size, and the words of its events but the first and last */
+    uint32_t
+        size; /* events to its end; 0: too many, or it does not end among those at hand */
 };
 
 /* The time that the calls below each have taken, one for each that waits. */
@@ -166,9 +190,15 @@ static MR_ALWAYS_INLINE uint32_t mr_templates_bin(const struct mr_templates *tem
     return bin + (total >= templates->lows[bin + 1]);
 }
 
-/* reduce_templates_find.c: the template of `path` that `count` events from `events` on begin with; NULL. */
-struct mr_template *mr_templates_find(struct mr_reduce *reduce, uint32_t path,
-                                      const struct mr_event *events, uint32_t count);
+/* reduce_templates_find.c: the template of `path` that `count` events from `events` on begin with; NULL. Of a root; of another call. */
+struct mr_template *mr_templates_find_root(struct mr_reduce *reduce, uint32_t path,
+                                           const struct mr_event *events, uint32_t count);
+struct mr_template *mr_templates_find_part(struct mr_reduce *reduce, uint32_t path,
+                                           const struct mr_event *events, uint32_t count);
+/* Of the call that opens at `events`, on `path`. With vectors the same comes out as without. */
+struct mr_template_key mr_templates_key(const struct mr_templates *templates,
+                                        uint32_t path, const struct mr_event *events,
+                                        uint32_t count);
 /* Its calls, at these events, wait to be counted. False, with nothing changed, where one must take the slow path. */
 bool mr_templates_keep(struct mr_reduce *reduce, struct mr_template *template,
                        const struct mr_event *events);
@@ -197,6 +227,13 @@ void mr_templates_learn(struct mr_reduce *reduce, uint32_t path,
 uint32_t mr_templates_gain_wide(struct mr_reduce *reduce,
                                 const struct mr_template_call *calls, uint32_t count,
                                 mr_template_below *child, mr_template_places *places);
+/* As mr_templates_key(), with the sum of the hashed words in the place of the hash. */
+struct mr_template_key mr_templates_sum_wide(const struct mr_templates *templates,
+                                             const struct mr_event *events,
+                                             uint32_t count);
+/* Whether the events between the first and the last of `count` are these. Behind `words` some more may be read: MR_TEMPLATE_BLOCK. */
+bool mr_templates_is_like_wide(const uint64_t *words, const struct mr_event *events,
+                               uint32_t count);
 #endif
 
 /* reduce_templates_play.c: plays the events of one counted call again. False when they are anything else. */

@@ -5,6 +5,7 @@
 #include "base/assert.h"
 #include "pipeline/filters/reduce_private.h"
 
+#define PROBES 8u      /* slots from that of the hash on */
 #define MISSES_MAX 32u /* in a row, before another template may take the place of one */
 /* What a try that fails costs, in calls taken in bulk; where scores end; where they begin again after a rest; its length. */
 #define SCORE_MISS 4
@@ -62,8 +63,8 @@ static void score_miss(struct mr_templates *templates, struct mr_template_path *
     known->rest = REST;
 }
 
-struct mr_template *mr_templates_find(struct mr_reduce *reduce, uint32_t path,
-                                      const struct mr_event *events, uint32_t count)
+struct mr_template *mr_templates_find_part(struct mr_reduce *reduce, uint32_t path,
+                                           const struct mr_event *events, uint32_t count)
 {
     struct mr_templates *templates = &reduce->templates;
     struct mr_template_path *known = &templates->paths[path];
@@ -88,6 +89,136 @@ struct mr_template *mr_templates_find(struct mr_reduce *reduce, uint32_t path,
     return NULL;
 }
 
+static struct mr_template_key sum_of(const struct mr_templates *templates,
+                                     const struct mr_event *events, uint32_t count)
+{
+    const uint32_t site = events[0].site;
+    const uint64_t close = mr_open_call_closes(site, 0);
+    uint64_t sums[MR_TEMPLATE_BLOCK] = {0}, sum = 0;
+    uint32_t depth = 1, at, place = 0;
+
+    for (at = 1; at < count; at++, place = (place + 1) % MR_TEMPLATE_BLOCK) {
+        uint64_t word = mr_event_word(&events[at]);
+
+        if (last_word_of(&events[at]) == close && --depth == 0)
+            break;
+        depth += word == site; /* it opens, without a flag */
+        sums[place] = (sums[place] + word) * templates->factors[place];
+    }
+    if (at >= count)
+        return (struct mr_template_key){0, 0};
+    for (; place < MR_TEMPLATE_BLOCK; place++) /* as if there were words of 0 */
+        sums[place] *= templates->factors[place];
+    for (place = 0; place < MR_TEMPLATE_BLOCK; place++)
+        sum += sums[place];
+    return (struct mr_template_key){sum, at + 1};
+}
+
+struct mr_template_key mr_templates_key(const struct mr_templates *templates,
+                                        uint32_t path, const struct mr_event *events,
+                                        uint32_t count)
+{
+    struct mr_template_key key;
+
+    count = count < MR_TEMPLATE_EVENTS_MAX ? count : MR_TEMPLATE_EVENTS_MAX;
+#if MR_HAS_WIDE_BUILD
+    if (templates->is_wide)
+        key = mr_templates_sum_wide(templates, events, count);
+    else
+#endif
+        key = sum_of(templates, events, count);
+    key.hash = (key.hash ^ ((uint64_t)path << 32 | key.size)) * templates->factors[0];
+    key.hash = (key.hash ^ key.hash >> 32) * templates->factors[1];
+    return key;
+}
+
+/* As is_like(): of roots, which have more events. */
+static bool is_like_root(const struct mr_templates *templates, const uint64_t *words,
+                         const struct mr_event *events, uint32_t count)
+{
+#if MR_HAS_WIDE_BUILD
+    if (templates->is_wide)
+        return mr_templates_is_like_wide(words, events, count);
+#endif
+    (void)templates;
+    return is_like(words, events, count);
+}
+
+static uint32_t *slot_of(const struct mr_templates *templates, uint64_t hash,
+                         uint32_t probe)
+{
+    const uint32_t mask = (1u << templates->slot_bits) - 1;
+
+    return &templates
+                ->slots[((uint32_t)(hash >> (64 - templates->slot_bits)) + probe) & mask];
+}
+
+static struct mr_template *look_up(const struct mr_templates *templates, uint32_t path,
+                                   struct mr_template_key key,
+                                   const struct mr_event *events)
+{
+    for (uint32_t probe = 0; key.size && probe < PROBES; probe++) {
+        uint32_t number = *slot_of(templates, key.hash, probe);
+        struct mr_template *template = &templates->items[number];
+
+        if (number == MR_TEMPLATE_NONE)
+            return NULL;
+        if (template->hash == key.hash && template->path == path &&
+            2 * template->calls == key.size &&
+            is_like_root(templates, templates->words + template->first_word, events,
+                         key.size))
+            return template;
+    }
+    return NULL;
+}
+
+struct mr_template *mr_templates_find_root(struct mr_reduce *reduce, uint32_t path,
+                                           const struct mr_event *events, uint32_t count)
+{
+    struct mr_templates *templates = &reduce->templates;
+    struct mr_template_path *known = &templates->paths[path];
+    struct mr_template *template = &templates->items[known->first];
+    uint32_t size = 2 * template->calls;
+
+    if (size > count || last_word_of(&events[size - 1]) != template->last_word ||
+        !is_like(templates->words + template->first_word, events, size))
+        template = look_up(templates, path,
+                           mr_templates_key(templates, path, events, count), events);
+    if (template) {
+        known->first = (uint32_t)(template - templates->items);
+        score_hit(templates, known, template->calls);
+    } else {
+        score_miss(templates, known);
+    }
+    return template;
+}
+
+/* False where there is no place for it near that of its hash: it will not be found. */
+static bool put_slot(struct mr_templates *templates, uint32_t number)
+{
+    for (uint32_t probe = 0; probe < PROBES; probe++) {
+        uint32_t *slot = slot_of(templates, templates->items[number].hash, probe);
+
+        if (*slot == MR_TEMPLATE_NONE) {
+            *slot = number;
+            return true;
+        }
+    }
+    return false;
+}
+
+/* Twice as many slots where one more would fill half of them. */
+static void make_slots(struct mr_templates *templates)
+{
+    if (2 * (templates->count + 1) <= 1u << templates->slot_bits)
+        return;
+    memset(templates->slots, 0, sizeof(*templates->slots) << templates->slot_bits);
+    templates->slot_bits++;
+    for (uint32_t i = 1; i < templates->count; i++)
+        if (templates->items[i].hash)
+            (void)put_slot(templates, i);
+}
+
 /* The last of the path's templates is given up; its place in the pools is lost until they are cleared. */
 static void drop_last(struct mr_templates *templates, struct mr_template_path *known)
 {
@@ -99,15 +230,13 @@ static void drop_last(struct mr_templates *templates, struct mr_template_path *k
     known->count--;
 }
 
-static void add(struct mr_templates *templates, uint32_t path,
-                const struct mr_template *template, const struct mr_template_call *calls,
-                const struct mr_event *events)
+static void add(struct mr_templates *templates, const struct mr_template *template,
+                const struct mr_template_call *calls, const struct mr_event *events)
 {
-    struct mr_template_path *known = &templates->paths[path];
+    struct mr_template_path *known = &templates->paths[template->path];
     struct mr_template *added = &templates->items[templates->count];
 
     *added = *template;
-    added->next = known->first;
     added->first_word = templates->word_count;
     added->first_call = templates->call_count;
     for (uint32_t i = 0; i < 2 * template->calls; i++)
@@ -116,9 +245,15 @@ static void add(struct mr_templates *templates, uint32_t path,
     memcpy(templates->calls + templates->call_count, calls,
            template->calls * sizeof(*calls));
     templates->call_count += template->calls;
+    make_slots(templates);
+    if (template->hash) {
+        (void)put_slot(templates, templates->count);
+    } else {
+        added->next = known->first;
+        known->count++;
+    }
     known->first = templates->count++;
     known->misses = 0;
-    known->count++;
 }
 
 static bool has(const struct mr_templates *templates, uint32_t path,
@@ -142,32 +277,61 @@ static uint32_t shape_of(const struct mr_reduce *reduce, uint32_t path, uint32_t
     return shape && reduce->shapes[shape - 1].node == node ? shape : 0;
 }
 
+/* Whether such a root was met lately; from now on it was. */
+static bool was_seen(struct mr_templates *templates, uint64_t hash)
+{
+    uint16_t *seen = &templates->seen[hash % MR_TEMPLATE_SEEN];
+    uint16_t tag = (uint16_t)(hash >> 32 | 1);
+    bool was = *seen == tag;
+
+    *seen = tag;
+    return was;
+}
+
+/* Whether the call is to have a template, and with which hash. */
+static bool is_wanted(struct mr_templates *templates, uint32_t path, bool is_root,
+                      const struct mr_event *events, uint32_t count, uint64_t *hash)
+{
+    const struct mr_template_path *known = &templates->paths[path];
+    struct mr_template_key key;
+
+    if (!is_root)
+        return (known->count < MR_TEMPLATES_PER_PATH || known->misses >= MISSES_MAX) &&
+               !has(templates, path, events, count);
+    key = mr_templates_key(templates, path, events, count);
+    *hash = key.hash;
+    return key.hash && key.size == count && was_seen(templates, key.hash) &&
+           !look_up(templates, path, key, events);
+}
+
 void mr_templates_learn(struct mr_reduce *reduce, uint32_t path,
                         const struct mr_event *events, uint32_t count,
                         uint32_t nodes_known)
 {
     struct mr_templates *templates = &reduce->templates;
     struct mr_template_call calls[MR_TEMPLATE_CALLS_MAX];
-    struct mr_template_path *known;
     struct mr_template template;
+    uint64_t hash = 0;
+    bool is_root;
 
     MR_ASSERT(path != MR_PATH_NONE && count <= MR_TEMPLATE_EVENTS_MAX);
     if (path >= templates->path_limit || templates->rest)
         return;
-    known = &templates->paths[path];
-    if ((known->count == MR_TEMPLATES_PER_PATH && known->misses < MISSES_MAX) ||
-        has(templates, path, events, count) ||
+    is_root = (reduce->paths.nodes[path].flags & MR_PATH_ROOT) != 0;
+    if (!is_wanted(templates, path, is_root, events, count, &hash) ||
         !mr_template_play(reduce, path, events, count, &template, calls) ||
         template.node >= nodes_known)
         return;
-    if (reduce->paths.nodes[path].flags & MR_PATH_ROOT)
+    template.path = path;
+    template.hash = hash;
+    if (is_root)
         template.shape = shape_of(reduce, path, template.node);
     if (templates->count == MR_TEMPLATES_MAX ||
         templates->call_count + template.calls > MR_TEMPLATES_CALLS_MAX) {
         mr_templates_settle(reduce);
         mr_templates_clear(templates);
-    } else if (known->count == MR_TEMPLATES_PER_PATH) {
-        drop_last(templates, known);
+    } else if (!is_root && templates->paths[path].count == MR_TEMPLATES_PER_PATH) {
+        drop_last(templates, &templates->paths[path]);
     }
-    add(templates, path, &template, calls, events);
+    add(templates, &template, calls, events);
 }

@@ -2,8 +2,6 @@
 #include "base/assert.h"
 #include "pipeline/filters/reduce_private.h"
 
-#define PATH_MASK ((1u << MR_TEMPLATE_PATH_BITS) - 1) /* all have such numbers */
-
 struct open_call {
     uint32_t path, site, first_child;
     uint16_t enter;
@@ -72,8 +70,10 @@ static bool play_close(struct player *player, const struct mr_event *event, uint
     uint8_t place = (uint8_t)player->template->calls++;
     const struct open_call *call = &player->open[--player->depth];
 
-    player->calls[place] = (struct mr_template_call){
-        .path = call->path & PATH_MASK, .enter = call->enter, .exit = offset_of(at)};
+    player->calls[place] =
+        (struct mr_template_call){.path = call->path & MR_TEMPLATE_PATH_MASK,
+                                  .enter = call->enter,
+                                  .exit = offset_of(at)};
     while (player->ended_count &&
            player->ended_depths[player->ended_count - 1] > player->depth)
         player->calls[player->ended[--player->ended_count]].parent = place;

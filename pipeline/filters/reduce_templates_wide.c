@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What waits of a template's calls, eight totals at once, compiled for AVX-512 (pipeline/CMakeLists.txt): the tables that find
- * their bins stay in registers.
+ * Compiled for AVX-512 (pipeline/CMakeLists.txt). What waits of a template's calls, eight totals at once: the tables that find
+ * their bins stay in registers. And what a call is, eight events at once.
  */
 #include <assert.h>
 #include <immintrin.h>
@@ -126,4 +126,87 @@ uint32_t mr_templates_gain_wide(struct mr_reduce *reduce,
         binned += timed != 0;
     }
     return binned;
+}
+
+/* The words of eight events; of fewer, with 0 for the others. */
+static MR_ALWAYS_INLINE __m512i words_of(const struct mr_event *events, uint32_t count)
+{
+    const __m512i words = _mm512_setr_epi64(1, 3, 5, 7, 9, 11, 13, 15);
+    uint32_t halves;
+
+    if (MR_LIKELY(count >= 8))
+        return _mm512_permutex2var_epi64(_mm512_loadu_si512(events), words,
+                                         _mm512_loadu_si512(events + 4));
+    halves = (1u << 2 * count) - 1;
+    return _mm512_permutex2var_epi64(
+        _mm512_maskz_loadu_epi64((__mmask8)halves, events), words,
+        _mm512_maskz_loadu_epi64((__mmask8)(halves >> 8), events + 4));
+}
+
+/* Calls of the same site lie in the one that ends, or end with it: the general case. */
+static MR_NOINLINE uint32_t find_nested_end(uint32_t closes, uint32_t opens,
+                                            uint32_t *depth)
+{
+    for (uint32_t place = 0; place < 8; place++) {
+        *depth += opens >> place & 1;
+        *depth -= closes >> place & 1;
+        if (*depth == 0)
+            return place;
+    }
+    return 8;
+}
+
+/* Of eight events the one that ends the call, `*depth` calls of its site being open; 8: none, and `*depth` are open behind them. */
+static MR_ALWAYS_INLINE uint32_t find_end(uint32_t closes, uint32_t opens,
+                                          uint32_t *depth)
+{
+    const uint32_t before = closes ? (closes & (0 - closes)) - 1 : UINT8_MAX;
+
+    if (MR_UNLIKELY(*depth > 1 || opens & before))
+        return find_nested_end(closes, opens, depth);
+    return (uint32_t)_mm_popcnt_u32(before);
+}
+
+struct mr_template_key mr_templates_sum_wide(const struct mr_templates *templates,
+                                             const struct mr_event *events,
+                                             uint32_t count)
+{
+    const __m512i factors = _mm512_loadu_si512(templates->factors);
+    const __m512i open = _mm512_set1_epi64(events[0].site);
+    const __m512i close =
+        _mm512_set1_epi64((int64_t)mr_open_call_closes(events[0].site, 0));
+    const __m512i no_root = _mm512_set1_epi64((int64_t) ~((uint64_t)MR_EVENT_ROOT << 48));
+    __m512i sums = _mm512_setzero_si512();
+    uint32_t depth = 1;
+
+    for (uint32_t at = 1; at < count; at += 8) {
+        const __m512i words = words_of(events + at, count - at);
+        const __mmask8 closes =
+            _mm512_testn_epi64_mask(_mm512_xor_si512(words, close), no_root);
+        const __mmask8 opens = _mm512_cmpeq_epi64_mask(words, open);
+        const uint32_t place = find_end(closes, opens, &depth);
+        const __mmask8 inside = (__mmask8)((1u << place) - 1);
+
+        sums = _mm512_mullo_epi64(
+            _mm512_add_epi64(sums, _mm512_maskz_mov_epi64(inside, words)), factors);
+        if (place < 8)
+            return (struct mr_template_key){(uint64_t)_mm512_reduce_add_epi64(sums),
+                                            at + place + 1};
+    }
+    return (struct mr_template_key){0, 0};
+}
+
+bool mr_templates_is_like_wide(const uint64_t *words, const struct mr_event *events,
+                               uint32_t count)
+{
+    const uint32_t last = count - 1;
+    uint32_t at = 1;
+
+    for (; last - at >= 8; at += 8)
+        if (_mm512_cmpneq_epi64_mask(words_of(events + at, 8),
+                                     _mm512_loadu_si512(words + at)))
+            return false;
+    return _mm512_mask_cmpneq_epi64_mask((__mmask8)((1u << (last - at)) - 1),
+                                         words_of(events + at, last - at),
+                                         _mm512_loadu_si512(words + at)) == 0;
 }

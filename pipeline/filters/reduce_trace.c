@@ -246,6 +246,12 @@ static struct mr_shape *known_shape(const struct mr_reduce *reduce, uint32_t roo
     return &reduce->shapes[last - 1];
 }
 
+uint32_t mr_reduce_find_shape(const struct mr_reduce *reduce, uint32_t root,
+                              uint32_t node)
+{
+    return reduce->shape_slots ? *shape_slot(reduce, root, node) : 0;
+}
+
 /* MR_ELIMIT when it is new and the table full. */
 static enum mr_status find_shape(struct mr_reduce *reduce, uint32_t root, uint32_t node,
                                  struct mr_shape **shape)

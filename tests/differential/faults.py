@@ -20,6 +20,7 @@ LINKS = "pipeline/filters/reduce_links.c"
 JOINER = "pipeline/joiner.c"
 JOINED = "pipeline/joiner_shape.c"
 CONDENSE = "pipeline/condense.c"
+TEMPLATE = "pipeline/filters/reduce_templates_find.c"
 LANDING = "pipeline/filters/reconstruct_landing.c"
 OUTER = "pipeline/filters/reconstruct_outer.c"
 HOT = "pipeline/filters/reconstruct.c"
@@ -93,6 +94,8 @@ FAULTS = {
     "bulk-window": ("pipeline/filters/reduce_templates.c", "        !mr_reduce_in_window(reduce, events[2 * template->calls - 1].ns) ||\n", ""),
     "bulk-zero-totals": ("pipeline/filters/reduce_templates.c", "    path->zeros += gain->zeros;\n", ""),
     "bulk-bin-past-the-end": ("pipeline/filters/reduce_templates.c", "total - call->low >= call->width ? total : 0;", "total - call->low > call->width ? total : 0;"),
+    "bulk-root-by-its-size": (TEMPLATE, "last_word_of(&events[size - 1]) != template->last_word ||\n        !is_like(templates->words + template->first_word, events, size))\n        template = look_up", "last_word_of(&events[size - 1]) != template->last_word)\n        template = look_up"),
+    "root-as-the-one-before": ("pipeline/filters/reduce_run.c", "    if (last &&\n        mr_node_has(&reduce->nodes, reduce->shapes[last - 1].node, frame->hash, count))", "    if (last)"),
     "repeat-window": ("pipeline/filters/reduce_run.c", "        !mr_reduce_in_window(reduce, base_ns + times[group->count * size - 1]) ||\n", ""),
     "repeat-outer-self-time": ("pipeline/filters/reduce_run.c", "child_ns += ns;", "child_ns += 0 * ns;"),
     "repeat-bin-past-the-end": ("pipeline/filters/reduce_templates.c", "(total - call->low >= call->width) & (total != 0);\n        call->totals[i]", "(total - call->low > call->width) & (total != 0);\n        call->totals[i]"),
@@ -114,7 +117,7 @@ FAULTS = {
     "circle-by-arrival": (JOINED, "        if (mr_id_compare(joiner->slots[up].part.id, joiner->slots[top].part.id) < 0)\n", "        if (up < top)\n"),
     "place-of-a-run": (JOINED, "                free_place += child->size;\n", "                free_place++;\n"),
     "longest-calls-the-later": (CONDENSE, "(a_number < b_number)", "(a_number > b_number)"),
-    "whole-call-is-one": (CONDENSE, "            opened += calls;\n", "            opened++;\n"),
+    "whole-call-is-one": (CONDENSE, "        run->opened += calls;\n", "        run->opened++;\n"),
     "elided-with-what-is-kept": (CONDENSE, "    outer->elided_ns -= call->total_ns;\n", ""),
     "exemplar-has-another-trace-in-it": (CONDENSE, "condense->apart || (condense->depth && event->flags & MR_EVENT_ROOT)", "condense->apart"),
     "exemplar-by-the-last-start": ("net/exemplar.c", "        return a->start_ns < b->start_ns;", "        return a->start_ns > b->start_ns;"),
