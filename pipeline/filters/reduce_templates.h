@@ -20,7 +20,7 @@
  * when paths and nodes are forgotten, the templates with them.
  *
  * A template is made of a call that has just been counted one by one, lies whole in a batch, and whose node is older than it;
- * of a root if the same was met lately, by hash.
+ * of a root if the same came some times lately, by its hash.
  * Memory is bounded; when it is used up all templates are dropped and learned again.
  *
  * A template that does not fit costs as much as counting some calls, so each path has a score: calls taken in bulk against
@@ -47,7 +47,7 @@
 #define MR_TEMPLATES_PER_PATH 8u          /* but of roots */
 #define MR_TEMPLATE_SLOTS_MAX (2 * MR_TEMPLATES_MAX)
 #define MR_TEMPLATE_SLOT_BITS 10u /* at first */
-#define MR_TEMPLATE_SEEN (1u << 13)
+#define MR_TEMPLATE_SEEN (1u << 10)
 #define MR_TEMPLATE_BLOCK 8u     /* words that are hashed at once */
 #define MR_TEMPLATE_PATH_BITS 24 /* all paths that have templates */
 #define MR_TEMPLATE_PATH_MASK ((1u << MR_TEMPLATE_PATH_BITS) - 1)

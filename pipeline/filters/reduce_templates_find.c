@@ -6,6 +6,7 @@
 #include "pipeline/filters/reduce_private.h"
 
 #define PROBES 8u      /* slots from that of the hash on */
+#define SEEN_TIMES 3u  /* the low bits of `seen` */
 #define MISSES_MAX 32u /* in a row, before another template may take the place of one */
 /* What a try that fails costs, in calls taken in bulk; where scores end; where they begin again after a rest; its length. */
 #define SCORE_MISS 4
@@ -277,15 +278,20 @@ static uint32_t shape_of(const struct mr_reduce *reduce, uint32_t path, uint32_t
     return shape && reduce->shapes[shape - 1].node == node ? shape : 0;
 }
 
-/* Whether such a root was met lately; from now on it was. */
-static bool was_seen(struct mr_templates *templates, uint64_t hash)
+/*
+ * Whether such a root came so often lately that a template will pay: one whose calls wait alone for the end of a window costs
+ * more than they would one by one.
+ */
+static bool came_often(struct mr_templates *templates, uint64_t hash)
 {
     uint16_t *seen = &templates->seen[hash % MR_TEMPLATE_SEEN];
-    uint16_t tag = (uint16_t)(hash >> 32 | 1);
-    bool was = *seen == tag;
+    uint16_t kind = (uint16_t)(hash >> 32 & ~(uint64_t)SEEN_TIMES);
 
-    *seen = tag;
-    return was;
+    if (*seen == 0 || (*seen & ~SEEN_TIMES) != kind)
+        *seen = kind;
+    if ((*seen & SEEN_TIMES) < SEEN_TIMES)
+        ++*seen;
+    return (*seen & SEEN_TIMES) == SEEN_TIMES;
 }
 
 /* Whether the call is to have a template, and with which hash. */
@@ -300,7 +306,7 @@ static bool is_wanted(struct mr_templates *templates, uint32_t path, bool is_roo
                !has(templates, path, events, count);
     key = mr_templates_key(templates, path, events, count);
     *hash = key.hash;
-    return key.hash && key.size == count && was_seen(templates, key.hash) &&
+    return key.hash && key.size == count && came_often(templates, key.hash) &&
            !look_up(templates, path, key, events);
 }
 
