@@ -14,7 +14,7 @@
 #define TOTAL_LIMIT (UINT64_C(1) << 28)
 
 static_assert(sizeof(struct mr_template) == MR_CACHE_LINE, "see there");
-static_assert(MR_TEMPLATE_EVENTS_MAX * sizeof(struct mr_event) <= UINT16_MAX,
+static_assert((size_t)MR_TEMPLATE_EVENTS_MAX * sizeof(struct mr_event) <= UINT16_MAX,
               "offsets are 16 bits");
 static_assert(offsetof(struct mr_event, ns) == 0, "ns_at() reads it");
 static_assert(PATHS_MAX <= 1u << MR_TEMPLATE_PATH_BITS, "all paths have a number");

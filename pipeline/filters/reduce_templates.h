@@ -45,7 +45,7 @@
 #define MR_TEMPLATES_MAX (1u << 16)
 #define MR_TEMPLATES_CALLS_MAX (1u << 18) /* 12 MiB, and 4 of words */
 #define MR_TEMPLATES_PER_PATH 8u          /* but of roots */
-#define MR_TEMPLATE_SLOTS_MAX (2 * MR_TEMPLATES_MAX)
+#define MR_TEMPLATE_SLOTS_MAX ((size_t)2 * MR_TEMPLATES_MAX)
 #define MR_TEMPLATE_SLOT_BITS 10u /* at first */
 #define MR_TEMPLATE_SEEN (1u << 10)
 #define MR_TEMPLATE_BLOCK 8u     /* words that are hashed at once */
