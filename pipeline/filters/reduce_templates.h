@@ -46,10 +46,10 @@
 #define MR_TEMPLATES_CALLS_MAX (1u << 18) /* 12 MiB, and 4 of words */
 #define MR_TEMPLATES_PER_PATH 8u          /* but of roots */
 #define MR_TEMPLATE_SLOTS_MAX ((size_t)2 * MR_TEMPLATES_MAX)
-#define MR_TEMPLATE_SLOT_BITS 10u /* at first */
-#define MR_TEMPLATE_SEEN (1u << 10)
-#define MR_TEMPLATE_BLOCK 8u     /* words that are hashed at once */
-#define MR_TEMPLATE_PATH_BITS 24 /* all paths that have templates */
+#define MR_TEMPLATE_SLOT_BITS 10u   /* at first */
+#define MR_TEMPLATE_SEEN (1u << 10) /* roots that are remembered */
+#define MR_TEMPLATE_BLOCK 8u        /* words that are hashed at once */
+#define MR_TEMPLATE_PATH_BITS 24    /* all paths that have templates */
 #define MR_TEMPLATE_PATH_MASK ((1u << MR_TEMPLATE_PATH_BITS) - 1)
 #define MR_TEMPLATE_WAITING 8u /* totals of a call that are counted at once */
 /* Bins whose totals are below 2^28 ns: only such wait, so that all that wait of a call sum up to 32 bits. */
@@ -113,8 +113,7 @@ struct mr_templates {
     uint32_t listed_count;
     uint32_t *slots; /* those of roots, by hash: 2^slot_bits, at most half full */
     uint32_t slot_bits;
-    uint16_t *
-        seen; /* of roots that were counted one by one: a part of the hash, in a place by another */
+    uint16_t *seen; /* of roots that were counted one by one: see came_often() */
     uint64_t factors[MR_TEMPLATE_BLOCK]; /* of hashes: mr_hash_key() */
     struct mr_template_path *paths;      /* by number, those below path_limit */
     uint32_t path_limit;
@@ -130,8 +129,7 @@ struct mr_templates {
 
 /* What a call is, but for its times. */
 struct mr_template_key {
-    uint64_t
-        hash; /* of its path, size, and the words of its events but the first and last */
+    uint64_t hash; /* of its path, size, and all words but the first and the last */
     uint32_t
         size; /* events to its end; 0: too many, or it does not end among those at hand */
 };

