@@ -93,7 +93,10 @@ struct mr_template {
 struct mr_template_path {
     uint32_t first; /* template, the last that fitted */
     uint8_t misses; /* in a row, at most 255 */
-    uint8_t count;
+    union {
+        uint8_t count;   /* of its templates */
+        uint8_t longest; /* of a root: the place of the last event of the longest */
+    };
     int8_t score;
     uint8_t rest; /* calls that are not looked at */
 };

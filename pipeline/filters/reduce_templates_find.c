@@ -181,6 +181,7 @@ struct mr_template *mr_templates_find_root(struct mr_reduce *reduce, uint32_t pa
     struct mr_template *template = &templates->items[known->first];
     uint32_t size = 2 * template->calls;
 
+    count = count <= known->longest ? count : known->longest + 1u;
     if (size > count || last_word_of(&events[size - 1]) != template->last_word ||
         !is_like(templates->words + template->first_word, events, size))
         template = look_up(templates, path,
@@ -237,19 +238,21 @@ static void add(struct mr_templates *templates, const struct mr_template *templa
 {
     struct mr_template_path *known = &templates->paths[template->path];
     struct mr_template *added = &templates->items[templates->count];
+    const uint32_t last = 2 * template->calls - 1;
 
     *added = *template;
     added->first_word = templates->word_count;
     added->first_call = templates->call_count;
-    for (uint32_t i = 0; i < 2 * template->calls; i++)
+    for (uint32_t i = 0; i <= last; i++)
         templates->words[templates->word_count++] = mr_event_word(&events[i]);
-    added->last_word = last_word_of(&events[2 * template->calls - 1]);
+    added->last_word = last_word_of(&events[last]);
     memcpy(templates->calls + templates->call_count, calls,
            template->calls * sizeof(*calls));
     templates->call_count += template->calls;
     make_slots(templates);
     if (template->hash) {
         (void)put_slot(templates, templates->count);
+        known->longest = last > known->longest ? (uint8_t)last : known->longest;
     } else {
         added->next = known->first;
         known->count++;

@@ -167,6 +167,17 @@ static MR_ALWAYS_INLINE uint32_t find_end(uint32_t closes, uint32_t opens,
     return (uint32_t)_mm_popcnt_u32(before);
 }
 
+/* Modulo 2^64: _mm512_reduce_add_epi64() adds signed numbers, which may not overflow. */
+static MR_ALWAYS_INLINE uint64_t sum_all(__m512i values)
+{
+    const __m256i four = _mm256_add_epi64(_mm512_castsi512_si256(values),
+                                          _mm512_extracti64x4_epi64(values, 1));
+    const __m128i two =
+        _mm_add_epi64(_mm256_castsi256_si128(four), _mm256_extracti128_si256(four, 1));
+
+    return (uint64_t)_mm_cvtsi128_si64(two) + (uint64_t)_mm_extract_epi64(two, 1);
+}
+
 struct mr_template_key mr_templates_sum_wide(const struct mr_templates *templates,
                                              const struct mr_event *events,
                                              uint32_t count)
@@ -190,8 +201,7 @@ struct mr_template_key mr_templates_sum_wide(const struct mr_templates *template
         sums = _mm512_mullo_epi64(
             _mm512_add_epi64(sums, _mm512_maskz_mov_epi64(inside, words)), factors);
         if (place < 8)
-            return (struct mr_template_key){(uint64_t)_mm512_reduce_add_epi64(sums),
-                                            at + place + 1};
+            return (struct mr_template_key){sum_all(sums), at + place + 1};
     }
     return (struct mr_template_key){0, 0};
 }

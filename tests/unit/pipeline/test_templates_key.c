@@ -198,6 +198,7 @@ static void what_meets_in_one_hash_is_told_apart(void **state)
         (void)make_call(others, calls, calls); /* none is odd */
         place_template(fixture, key, others);
         templates->paths[PATH].first = templates->count - 1;
+        templates->paths[PATH].longest = (uint8_t)(count - 1);
         for (int is_wide = 0; is_wide <= MR_CPU_IS_WIDER(); is_wide++) {
             templates->is_wide = is_wide;
             assert_null(
