@@ -70,7 +70,7 @@ static enum mr_status reduce_open(struct mr_filter *filter, const void *config,
     }
     if (mr_templates_init(&reduce->templates,
                           reduce->config->is_one_by_one ? 0 : reduce->config->paths_max,
-                          MR_CPU_IS_WIDER() && !reduce->config->is_narrow) != MR_OK) {
+                          mr_templates_vectors(reduce->config->vectors)) != MR_OK) {
         mr_paths_fini(&reduce->paths);
         mr_nodes_fini(&reduce->nodes);
         return mr_error_set(error, MR_ENOMEM, "reduce: no memory for templates");

@@ -31,6 +31,9 @@
 #include "pipeline/sites.h"
 #include "pipeline/wanted.h"
 
+/* That only some processors have: none; AVX2; AVX-512. */
+enum mr_vectors { MR_VECTORS_NONE, MR_VECTORS_WIDE, MR_VECTORS_WIDER };
+
 struct mr_reduce_config {
     const struct mr_sites *sites; /* of the lane; borrowed */
     uint32_t level;               /* of this worker */
@@ -45,8 +48,8 @@ struct mr_reduce_config {
     uint32_t window_s;           /* width of a window */
     bool has_marks;   /* tells the spool what its deltas hold (pipeline/mark.h) */
     bool has_repeats; /* decode runs on this thread: it may be told what streams repeat */
-    bool is_one_by_one; /* no templates: for tests, as nothing else comes out */
-    bool is_narrow;     /* no vectors that only some processors have: the same */
+    bool is_one_by_one;      /* no templates: for tests, as nothing else comes out */
+    enum mr_vectors vectors; /* at most these; the same comes out with any */
     uint32_t
         exemplar_calls; /* of one exemplar, at most MR_EXEMPLAR_CALLS_MAX; 0: none are kept */
     uint32_t exemplars_max;     /* per reason, over the time of the lane */
@@ -89,6 +92,7 @@ struct mr_reduce_config {
                                .trace_children_max = MR_REDUCE_TRACE_CHILDREN_DEFAULT,   \
                                .bins_max = MR_REDUCE_BINS_DEFAULT,                       \
                                .window_s = 1,                                            \
+                               .vectors = MR_VECTORS_WIDER,                              \
                                .exemplar_calls = MR_REDUCE_EXEMPLAR_CALLS_DEFAULT,       \
                                .exemplars_max = MR_REDUCE_EXEMPLARS_DEFAULT,             \
                                .exemplar_open_bytes = MR_REDUCE_EXEMPLAR_OPEN_DEFAULT,   \

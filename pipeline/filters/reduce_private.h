@@ -4,8 +4,8 @@
  *
  *     reduce.c         the filter, its streams
  *     reduce_run.c     the hot loop
- *     reduce_templates.c  calls that come back exactly as they were, in bulk; reduce_templates_play.c makes them,
- *                      reduce_templates_wide.c counts them with vectors
+ *     reduce_templates.c  calls that come back exactly as they were, in bulk; reduce_templates_find.c finds and
+ *                      reduce_templates_play.c makes them, reduce_templates_wide.c and _wider.c do so with vectors
  *     reduce_follow.c  batches whose nesting is checked here (pipeline/nesting.h)
  *     reduce_calls.c   everything the hot loop leaves: roots, outer frames, broken and failed calls, new windows
  *     reduce_trace.c   the end of a call tree: entry points, shapes

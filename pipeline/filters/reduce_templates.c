@@ -37,8 +37,12 @@ static void make_bins(struct mr_templates *templates)
 
     mr_bin_index_init(&index);
     for (uint32_t i = 0; i < 64; i++) {
-        templates->parts.below[i] = index.below[i];
-        templates->parts.bounds[i] = (uint32_t)(index.bounds[i] >> 32);
+        uint32_t bin =
+            i ? index.below[i] - 1u : 0; /* a power of two is in none of them */
+
+        templates->parts.below[i] = (uint8_t)bin;
+        if (i)
+            templates->parts.ends[bin] = (uint32_t)(index.bounds[i] >> 33);
     }
     for (uint32_t i = 0; i <= MR_TEMPLATE_BINS + 1; i++)
         templates->lows[i] = low_of(i);
@@ -49,8 +53,20 @@ static void make_bins(struct mr_templates *templates)
     }
 }
 
+const struct mr_template_vectors *mr_templates_vectors(enum mr_vectors most)
+{
+#if MR_HAS_WIDE_BUILD
+    if (most == MR_VECTORS_WIDER && MR_CPU_IS_WIDER())
+        return &mr_template_vectors_wider;
+    if (most >= MR_VECTORS_WIDE && MR_CPU_IS_WIDE())
+        return &mr_template_vectors_wide;
+#endif
+    MR_UNUSED(most);
+    return NULL;
+}
+
 enum mr_status mr_templates_init(struct mr_templates *templates, uint32_t path_limit,
-                                 bool is_wide)
+                                 const struct mr_template_vectors *vectors)
 {
     *templates = (struct mr_templates){
         .items =
@@ -71,11 +87,11 @@ enum mr_status mr_templates_init(struct mr_templates *templates, uint32_t path_l
     }
     templates->count = 1; /* 0 is none */
     templates->slot_bits = MR_TEMPLATE_SLOT_BITS;
-    for (uint32_t i = 0; i < MR_TEMPLATE_BLOCK; i++)
-        templates->factors[i] = mr_hash_key();
+    for (uint32_t i = 0; i < MR_TEMPLATE_EVENTS_MAX + MR_TEMPLATE_BLOCK; i++)
+        templates->keys[i] = mr_hash_key();
     templates->epoch = 1;
     templates->generation = 1;
-    templates->is_wide = is_wide;
+    templates->vectors = vectors;
     make_bins(templates);
     return MR_OK;
 }
@@ -241,10 +257,8 @@ static uint32_t gain_all(struct mr_reduce *reduce, const struct mr_template_call
 {
     uint32_t binned = 0;
 
-#if MR_HAS_WIDE_BUILD
-    if (reduce->templates.is_wide && count == MR_TEMPLATE_WAITING)
-        return mr_templates_gain_wide(reduce, calls, call_count, child, bins);
-#endif
+    if (reduce->templates.vectors && count == MR_TEMPLATE_WAITING)
+        return reduce->templates.vectors->gain(reduce, calls, call_count, child, bins);
     for (uint32_t i = 0; i < call_count; i++) {
         const struct mr_template_call *call = &calls[i];
 

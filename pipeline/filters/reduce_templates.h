@@ -37,6 +37,7 @@
 #include "base/compiler.h"
 #include "base/status.h"
 #include "pipeline/batch.h"
+#include "pipeline/filters/reduce.h"
 
 #define MR_TEMPLATE_NONE 0u
 #define MR_TEMPLATE_CALLS_MIN 2u
@@ -101,10 +102,13 @@ struct mr_template_path {
     uint8_t rest; /* calls that are not looked at */
 };
 
-/* Of a power of two in 64 equal parts: which bin the least value of each is in, from the first of the power on, and the last fraction (of 32 bits) in it. */
+/*
+ * For vectors: of a power of two, but itself, which is in the bin before, the bin that begins before or with each of 64 equal
+ * parts, the first being 0; and of each bin the last fraction (of 31 bits) in it.
+ */
 struct mr_template_parts {
-    uint32_t below[64];
-    uint32_t bounds[64];
+    uint8_t below[64];
+    uint32_t ends[32];
 };
 
 struct mr_templates {
@@ -117,8 +121,9 @@ struct mr_templates {
     uint32_t *slots; /* those of roots, by hash: 2^slot_bits, at most half full */
     uint32_t slot_bits;
     uint16_t *seen; /* of roots that were counted one by one: see came_often() */
-    uint64_t factors[MR_TEMPLATE_BLOCK]; /* of hashes: mr_hash_key() */
-    struct mr_template_path *paths;      /* by number, those below path_limit */
+    /* Of hashes, for each event of a call: mr_hash_key(). */
+    uint64_t keys[MR_TEMPLATE_EVENTS_MAX + MR_TEMPLATE_BLOCK];
+    struct mr_template_path *paths; /* by number, those below path_limit */
     uint32_t path_limit;
     uint32_t epoch;
     uint32_t generation;                 /* another one whenever they are forgotten */
@@ -126,8 +131,8 @@ struct mr_templates {
     uint32_t rest;                       /* calls that are not looked at, on any path */
     uint32_t lows[MR_TEMPLATE_BINS + 2]; /* the least total of each bin */
     uint16_t bins[MR_TEMPLATE_PARTS];    /* of the least total of each part */
-    bool is_wide;                        /* there are vectors for what waits */
-    struct mr_template_parts parts;      /* for them */
+    const struct mr_template_vectors *vectors; /* NULL: none */
+    struct mr_template_parts parts;            /* for them */
 };
 
 /* What a call is, but for its times. */
@@ -144,9 +149,12 @@ typedef uint32_t mr_template_places[MR_TEMPLATE_WAITING];
 
 struct mr_reduce;
 
-/* MR_ENOMEM. Pages that are not used are not taken. `path_limit` 0: there will be none. `is_wide`: where MR_CPU_IS_WIDER() alone. */
+/* What this processor has, at most as wide; NULL: none. */
+const struct mr_template_vectors *mr_templates_vectors(enum mr_vectors most);
+
+/* MR_ENOMEM. Pages that are not used are not taken. `path_limit` 0: there will be none. `vectors` may be NULL. */
 enum mr_status mr_templates_init(struct mr_templates *templates, uint32_t path_limit,
-                                 bool is_wide);
+                                 const struct mr_template_vectors *vectors);
 void mr_templates_fini(struct mr_templates *templates);
 /* Forgets them all; none has calls that wait. */
 void mr_templates_clear(struct mr_templates *templates);
@@ -220,22 +228,41 @@ void mr_templates_learn(struct mr_reduce *reduce, uint32_t path,
                         const struct mr_event *events, uint32_t count,
                         uint32_t nodes_known);
 
-#if MR_HAS_WIDE_BUILD
 /*
- * reduce_templates_wide.c, where MR_CPU_IS_WIDER() alone: counts MR_TEMPLATE_WAITING of each call, but in their bins. `child` and
- * `places` have room for `count` calls and one more; how many `places` there are: of calls that did not all take no time.
+ * What of all this is done with vectors that only some processors have: what comes out is the same. reduce_templates_wide.c,
+ * for where MR_CPU_IS_WIDE() alone; reduce_templates_wider.c, where MR_CPU_IS_WIDER().
  */
-uint32_t mr_templates_gain_wide(struct mr_reduce *reduce,
-                                const struct mr_template_call *calls, uint32_t count,
-                                mr_template_below *child, mr_template_places *places);
-/* As mr_templates_key(), with the sum of the hashed words in the place of the hash. */
-struct mr_template_key mr_templates_sum_wide(const struct mr_templates *templates,
-                                             const struct mr_event *events,
-                                             uint32_t count);
-/* Whether the events between the first and the last of `count` are these. Behind `words` some more may be read: MR_TEMPLATE_BLOCK. */
-bool mr_templates_is_like_wide(const uint64_t *words, const struct mr_event *events,
-                               uint32_t count);
+struct mr_template_vectors {
+    /*
+     * Counts MR_TEMPLATE_WAITING of each call, but in their bins. `child` and `places` have room for `count` calls and one
+     * more; how many `places` there are: of calls that did not all take no time.
+     */
+    uint32_t (*gain)(struct mr_reduce *reduce, const struct mr_template_call *calls,
+                     uint32_t count, mr_template_below *child,
+                     mr_template_places *places);
+    /* As mr_templates_key(), with the sum of all mr_template_product() in the place of the hash; `count` <= MR_TEMPLATE_EVENTS_MAX. */
+    struct mr_template_key (*sum)(const struct mr_templates *templates,
+                                  const struct mr_event *events, uint32_t count);
+    /* Whether the events between the first and the last of `count` are these. Behind `words` some more may be read: MR_TEMPLATE_BLOCK. */
+    bool (*is_like)(const uint64_t *words, const struct mr_event *events, uint32_t count);
+};
+
+#if MR_HAS_WIDE_BUILD
+extern const struct mr_template_vectors mr_template_vectors_wide;
+extern const struct mr_template_vectors mr_template_vectors_wider;
 #endif
+
+/*
+ * A word's share of the hash, by the key of its place: NH of UMAC (RFC 4418, 5.2.2), with as many keys as words. Two calls that differ meet in
+ * one in 2^31.
+ */
+static MR_ALWAYS_INLINE uint64_t mr_template_product(uint64_t key, uint64_t word)
+{
+    uint32_t low = (uint32_t)key + (uint32_t)word;
+    uint32_t high = (uint32_t)(key >> 32) + (uint32_t)(word >> 32);
+
+    return (uint64_t)low * high;
+}
 
 /* reduce_templates_play.c: plays the events of one counted call again. False when they are anything else. */
 bool mr_template_play(struct mr_reduce *reduce, uint32_t path,

@@ -95,24 +95,18 @@ static struct mr_template_key sum_of(const struct mr_templates *templates,
 {
     const uint32_t site = events[0].site;
     const uint64_t close = mr_open_call_closes(site, 0);
-    uint64_t sums[MR_TEMPLATE_BLOCK] = {0}, sum = 0;
-    uint32_t depth = 1, at, place = 0;
+    uint32_t depth = 1;
+    uint64_t sum = 0;
 
-    for (at = 1; at < count; at++, place = (place + 1) % MR_TEMPLATE_BLOCK) {
+    for (uint32_t at = 1; at < count; at++) {
         uint64_t word = mr_event_word(&events[at]);
 
         if (last_word_of(&events[at]) == close && --depth == 0)
-            break;
+            return (struct mr_template_key){sum, at + 1};
         depth += word == site; /* it opens, without a flag */
-        sums[place] = (sums[place] + word) * templates->factors[place];
+        sum += mr_template_product(templates->keys[at], word);
     }
-    if (at >= count)
-        return (struct mr_template_key){0, 0};
-    for (; place < MR_TEMPLATE_BLOCK; place++) /* as if there were words of 0 */
-        sums[place] *= templates->factors[place];
-    for (place = 0; place < MR_TEMPLATE_BLOCK; place++)
-        sum += sums[place];
-    return (struct mr_template_key){sum, at + 1};
+    return (struct mr_template_key){0, 0};
 }
 
 struct mr_template_key mr_templates_key(const struct mr_templates *templates,
@@ -122,14 +116,10 @@ struct mr_template_key mr_templates_key(const struct mr_templates *templates,
     struct mr_template_key key;
 
     count = count < MR_TEMPLATE_EVENTS_MAX ? count : MR_TEMPLATE_EVENTS_MAX;
-#if MR_HAS_WIDE_BUILD
-    if (templates->is_wide)
-        key = mr_templates_sum_wide(templates, events, count);
-    else
-#endif
-        key = sum_of(templates, events, count);
-    key.hash = (key.hash ^ ((uint64_t)path << 32 | key.size)) * templates->factors[0];
-    key.hash = (key.hash ^ key.hash >> 32) * templates->factors[1];
+    key = templates->vectors ? templates->vectors->sum(templates, events, count)
+                             : sum_of(templates, events, count);
+    key.hash = (key.hash ^ ((uint64_t)path << 32 | key.size)) * templates->keys[0];
+    key.hash = (key.hash ^ key.hash >> 32) * templates->keys[0];
     return key;
 }
 
@@ -137,12 +127,8 @@ struct mr_template_key mr_templates_key(const struct mr_templates *templates,
 static bool is_like_root(const struct mr_templates *templates, const uint64_t *words,
                          const struct mr_event *events, uint32_t count)
 {
-#if MR_HAS_WIDE_BUILD
-    if (templates->is_wide)
-        return mr_templates_is_like_wide(words, events, count);
-#endif
-    (void)templates;
-    return is_like(words, events, count);
+    return templates->vectors ? templates->vectors->is_like(words, events, count)
+                              : is_like(words, events, count);
 }
 
 static uint32_t *slot_of(const struct mr_templates *templates, uint64_t hash,

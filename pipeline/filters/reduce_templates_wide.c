@@ -1,222 +1,257 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Compiled for AVX-512 (pipeline/CMakeLists.txt). What waits of a template's calls, eight totals at once: the tables that find
- * their bins stay in registers. And what a call is, eight events at once.
+ * Compiled for AVX2 (pipeline/CMakeLists.txt). As reduce_templates_wider.c, where there are no registers for whole tables: those
+ * that find bins are looked up by bytes and by eighths.
  */
-#include <assert.h>
-#include <immintrin.h>
+#include "pipeline/filters/reduce_templates_vectors.h"
 
-#include "pipeline/filters/reduce_private.h"
+#define FLOAT_BIAS 127u /* IEEE 754: power + 127, 23 bits of fraction */
 
-static_assert(MR_TEMPLATE_WAITING == 8, "a vector's lanes");
-static_assert(MR_BINS_NOWHERE >= MR_TEMPLATE_WAITING, "somewhere for each lane");
-
-static MR_ALWAYS_INLINE __m256i load(const int32_t *lanes)
-{
-    return _mm256_loadu_si256((const __m256i *)(const void *)lanes);
-}
-
-static MR_ALWAYS_INLINE __m256i in_all(uint32_t value)
-{
-    return _mm256_set1_epi32((int)value);
-}
-
-/* A table of 64 entries, at eight places. */
-struct table {
-    __m512i part[4];
+struct tables {
+    __m256i below[4]; /* 16 entries of a byte in each half */
+    __m256i ends[4];
 };
 
-static MR_ALWAYS_INLINE struct table load_table(const uint32_t entries[64])
+static MR_ALWAYS_INLINE struct tables load_tables(const struct mr_template_parts *parts)
 {
-    struct table table;
+    struct tables tables;
 
-    for (uint32_t i = 0; i < 4; i++)
-        table.part[i] = _mm512_loadu_si512(entries + (size_t)16 * i);
-    return table;
+    for (uint32_t i = 0; i < 4; i++) {
+        tables.below[i] = _mm256_broadcastsi128_si256(
+            _mm_loadu_si128((const __m128i *)(const void *)&parts->below[16 * i]));
+        tables.ends[i] = load_lanes((const int32_t *)&parts->ends[8 * i]);
+    }
+    return tables;
 }
 
-static MR_ALWAYS_INLINE __m256i look_up(const struct table *table, __m256i places)
+/* Of 64 parts which bin begins before or with them. */
+static MR_ALWAYS_INLINE __m256i below(const struct tables *tables, __m256i parts)
 {
-    const __m512i at = _mm512_castsi256_si512(places);
-    const __m256i low = _mm512_castsi512_si256(
-        _mm512_permutex2var_epi32(table->part[0], at, table->part[1]));
-    const __m256i high = _mm512_castsi512_si256(
-        _mm512_permutex2var_epi32(table->part[2], at, table->part[3]));
+    const __m256i at =
+        _mm256_or_si256(parts, in_all(0x80808000));         /* the other bytes: 0 */
+    const __m256i is_odd = _mm256_slli_epi32(parts, 7 - 4); /* the sixteen it is in */
+    const __m256i low =
+        _mm256_blendv_epi8(_mm256_shuffle_epi8(tables->below[0], at),
+                           _mm256_shuffle_epi8(tables->below[1], at), is_odd);
+    const __m256i high =
+        _mm256_blendv_epi8(_mm256_shuffle_epi8(tables->below[2], at),
+                           _mm256_shuffle_epi8(tables->below[3], at), is_odd);
 
-    return _mm256_mask_blend_epi32(_mm256_test_epi32_mask(places, in_all(32)), low, high);
+    return _mm256_blendv_epi8(low, high, _mm256_slli_epi32(parts, 7 - 5));
 }
 
-/* As mr_bin_of(); of 0 any. */
-static MR_ALWAYS_INLINE __m256i bins_of(const struct table *below,
-                                        const struct table *bounds, __m256i totals)
+static MR_ALWAYS_INLINE __m256i blend(__m256i no, __m256i yes, __m256i signs)
 {
-    const __m256i shift = _mm256_lzcnt_epi32(totals);
-    const __m256i from_top = _mm256_sllv_epi32(totals, shift);
-    const __m256i part = _mm256_and_si256(_mm256_srli_epi32(from_top, 25), in_all(63));
-    const __m256i power = _mm256_sub_epi32(in_all(31), shift);
-    const __m256i bin =
-        _mm256_add_epi32(_mm256_slli_epi32(power, 5), look_up(below, part));
-    const __mmask8 is_next =
-        _mm256_cmpgt_epu32_mask(_mm256_slli_epi32(from_top, 1), look_up(bounds, part));
-
-    return _mm256_mask_add_epi32(bin, is_next, bin, in_all(1));
+    return _mm256_castps_si256(_mm256_blendv_ps(
+        _mm256_castsi256_ps(no), _mm256_castsi256_ps(yes), _mm256_castsi256_ps(signs)));
 }
 
-static MR_ALWAYS_INLINE __mmask8 is_new(struct mr_known known, __m256i values)
+/* Of 32 bins the last fraction in them. */
+static MR_ALWAYS_INLINE __m256i end_of(const struct tables *tables, __m256i bins)
 {
-    return _mm256_cmpge_epu32_mask(_mm256_sub_epi32(values, in_all(known.low)),
-                                   in_all(known.width));
+    const __m256i is_odd = _mm256_slli_epi32(bins, 31 - 3); /* the eight it is in */
+    const __m256i low = blend(_mm256_permutevar8x32_epi32(tables->ends[0], bins),
+                              _mm256_permutevar8x32_epi32(tables->ends[1], bins), is_odd);
+    const __m256i high =
+        blend(_mm256_permutevar8x32_epi32(tables->ends[2], bins),
+              _mm256_permutevar8x32_epi32(tables->ends[3], bins), is_odd);
+
+    return blend(low, high, _mm256_slli_epi32(bins, 31 - 4));
 }
 
-static MR_NOINLINE void widen(struct mr_path *path, const int32_t *totals,
-                              const int32_t *child)
+/* mr_bin_of() + `offset`; of 0 any. Below 2^31. */
+static MR_ALWAYS_INLINE __m256i places_of(const struct tables *tables, __m256i totals,
+                                          uint32_t offset)
 {
-    for (uint32_t i = 0; i < MR_TEMPLATE_WAITING; i++)
-        mr_path_widen(path, (uint32_t)totals[i], (uint32_t)(totals[i] - child[i]));
+    /* The bit below the highest is off, so that no float is rounded up to the next power. */
+    const __m256i bits = _mm256_castps_si256(
+        _mm256_cvtepi32_ps(_mm256_andnot_si256(_mm256_srli_epi32(totals, 1), totals)));
+    const __m256i power = _mm256_srli_epi32(bits, 23); /* + FLOAT_BIAS */
+    const __m256i fraction = _mm256_and_si256(
+        _mm256_sllv_epi32(totals, _mm256_sub_epi32(in_all(FLOAT_BIAS + 31), power)),
+        in_all(INT32_MAX));
+    const __m256i bin = below(tables, _mm256_srli_epi32(fraction, 25));
+    const __m256i is_next = _mm256_cmpgt_epi32(fraction, end_of(tables, bin));
+    const __m256i is_power = _mm256_cmpeq_epi32(fraction, _mm256_setzero_si256());
+    const __m256i first = _mm256_add_epi32(_mm256_slli_epi32(power, 5),
+                                           in_all(offset + 1 - 32 * FLOAT_BIAS));
+
+    return _mm256_add_epi32(_mm256_add_epi32(first, bin),
+                            _mm256_sub_epi32(is_power, is_next));
 }
 
-/* The sums of both, each below 2^32. */
-struct sums {
-    uint32_t total, self;
-};
-
-static MR_ALWAYS_INLINE struct sums sums_of(__m256i totals, __m256i selfs)
+/* Bits where a value is not known. */
+static MR_ALWAYS_INLINE __m256i is_new(struct mr_known known, __m256i values)
 {
-    const __m256i pairs = _mm256_hadd_epi32(totals, selfs);
-    __m128i sums =
-        _mm_add_epi32(_mm256_castsi256_si128(pairs), _mm256_extracti128_si256(pairs, 1));
-    uint64_t both;
+    const __m256i over = _mm256_sub_epi32(values, in_all(known.low));
 
-    sums = _mm_add_epi32(sums, _mm_srli_epi64(sums, 32));
-    sums = _mm_shuffle_epi32(sums, _MM_SHUFFLE(3, 1, 2, 0));
-    both = (uint64_t)_mm_cvtsi128_si64(sums);
-    return (struct sums){(uint32_t)both, (uint32_t)(both >> 32)};
+    return _mm256_cmpeq_epi32(_mm256_max_epu32(over, in_all(known.width)), over);
 }
 
-uint32_t mr_templates_gain_wide(struct mr_reduce *reduce,
-                                const struct mr_template_call *calls, uint32_t count,
-                                mr_template_below *child, mr_template_places *places)
+static uint32_t gain(struct mr_reduce *reduce, const struct mr_template_call *calls,
+                     uint32_t count, mr_template_below *child, mr_template_places *places)
 {
-    const struct table below = load_table(reduce->templates.parts.below);
-    const struct table bounds = load_table(reduce->templates.parts.bounds);
+    const struct tables tables = load_tables(&reduce->templates.parts);
     const __m256i nowhere = _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7);
     uint32_t binned = 0;
 
     for (uint32_t i = 0; i < count; i++) {
         struct mr_path *path = &reduce->paths.nodes[calls[i].path];
-        const __m256i totals = load(calls[i].totals);
-        const __m256i selfs = _mm256_sub_epi32(totals, load(child[i]));
-        const __mmask8 timed = _mm256_test_epi32_mask(totals, totals);
-        const struct sums sums = sums_of(totals, selfs);
+        const __m256i totals = load_lanes(calls[i].totals);
+        const __m256i selfs = _mm256_sub_epi32(totals, load_lanes(child[i]));
+        const __m256i no_time = _mm256_cmpeq_epi32(totals, _mm256_setzero_si256());
+        const uint32_t zeros = (uint32_t)_mm_popcnt_u32(
+            (uint32_t)_mm256_movemask_ps(_mm256_castsi256_ps(no_time)));
+        const __m256i news =
+            _mm256_or_si256(is_new(path->total, totals), is_new(path->self, selfs));
         int32_t *parent = child[calls[i].parent];
+        __m256i at;
 
-        _mm256_storeu_si256((__m256i *)(void *)parent,
-                            _mm256_add_epi32(load(parent), totals));
-        path->ok += MR_TEMPLATE_WAITING;
-        path->total_sum += sums.total;
-        path->self_sum += sums.self;
-        path->zeros += MR_TEMPLATE_WAITING - (uint32_t)_mm_popcnt_u32(timed);
-        if (MR_UNLIKELY(is_new(path->total, totals) | is_new(path->self, selfs)))
+        store_lanes(parent, _mm256_add_epi32(load_lanes(parent), totals));
+        count_sums(path, sums_of(totals, selfs), zeros);
+        if (MR_UNLIKELY(!_mm256_testz_si256(news, news)))
             widen(path, calls[i].totals, child[i]);
-        _mm256_storeu_si256(
-            (__m256i *)(void *)places[binned],
-            _mm256_mask_add_epi32(nowhere, timed, bins_of(&below, &bounds, totals),
-                                  in_all(path->bins.offset - path->bins.first)));
-        MR_PREFETCH_WRITE(reduce->bins.counts + places[binned][0]);
-        binned += timed != 0;
+        at = _mm256_blendv_epi8(
+            places_of(&tables, totals, path->bins.offset - path->bins.first), nowhere,
+            no_time);
+        store_lanes(places[binned], at);
+        MR_PREFETCH_WRITE(reduce->bins.counts + (uint32_t)_mm256_cvtsi256_si32(at));
+        binned += zeros < MR_TEMPLATE_WAITING;
     }
     return binned;
 }
 
-/* The words of eight events; of fewer, with 0 for the others. */
-static MR_ALWAYS_INLINE __m512i words_of(const struct mr_event *events, uint32_t count)
-{
-    const __m512i words = _mm512_setr_epi64(1, 3, 5, 7, 9, 11, 13, 15);
-    uint32_t halves;
+/* Of eight events, in their order. */
+struct words {
+    __m256i low, high;
+};
 
-    if (MR_LIKELY(count >= 8))
-        return _mm512_permutex2var_epi64(_mm512_loadu_si512(events), words,
-                                         _mm512_loadu_si512(events + 4));
-    halves = (1u << 2 * count) - 1;
-    return _mm512_permutex2var_epi64(
-        _mm512_maskz_loadu_epi64((__mmask8)halves, events), words,
-        _mm512_maskz_loadu_epi64((__mmask8)(halves >> 8), events + 4));
+/* Of four halves of two events. */
+static MR_ALWAYS_INLINE __m256i order(__m256i first, __m256i second)
+{
+    return _mm256_permute4x64_epi64(_mm256_unpackhi_epi64(first, second),
+                                    _MM_SHUFFLE(3, 1, 2, 0));
 }
 
-/* Calls of the same site lie in the one that ends, or end with it: the general case. */
-static MR_NOINLINE uint32_t find_nested_end(uint32_t closes, uint32_t opens,
-                                            uint32_t *depth)
+static MR_ALWAYS_INLINE __m256i words_of(const struct mr_event *events)
 {
-    for (uint32_t place = 0; place < 8; place++) {
-        *depth += opens >> place & 1;
-        *depth -= closes >> place & 1;
-        if (*depth == 0)
-            return place;
-    }
-    return 8;
+    return order(_mm256_loadu_si256((const __m256i *)(const void *)events),
+                 _mm256_loadu_si256((const __m256i *)(const void *)(events + 2)));
 }
 
-/* Of eight events the one that ends the call, `*depth` calls of its site being open; 8: none, and `*depth` are open behind them. */
-static MR_ALWAYS_INLINE uint32_t find_end(uint32_t closes, uint32_t opens,
-                                          uint32_t *depth)
+/* Two events, of which `count` are there; the others are 0. */
+static MR_ALWAYS_INLINE __m256i load_some(const struct mr_event *events, int64_t count)
 {
-    const uint32_t before = closes ? (closes & (0 - closes)) - 1 : UINT8_MAX;
+    const __m256i is_there =
+        _mm256_cmpgt_epi64(_mm256_set1_epi64x(count), _mm256_setr_epi64x(0, 0, 1, 1));
 
-    if (MR_UNLIKELY(*depth > 1 || opens & before))
-        return find_nested_end(closes, opens, depth);
-    return (uint32_t)_mm_popcnt_u32(before);
+    return _mm256_maskload_epi64((const long long *)(const void *)events, is_there);
 }
 
-/* Modulo 2^64: _mm512_reduce_add_epi64() adds signed numbers, which may not overflow. */
-static MR_ALWAYS_INLINE uint64_t sum_all(__m512i values)
+static MR_NOINLINE struct words some_words_of(const struct mr_event *events,
+                                              uint32_t count)
 {
-    const __m256i four = _mm256_add_epi64(_mm512_castsi512_si256(values),
-                                          _mm512_extracti64x4_epi64(values, 1));
-    const __m128i two =
-        _mm_add_epi64(_mm256_castsi256_si128(four), _mm256_extracti128_si256(four, 1));
+    const int64_t left = count;
 
-    return (uint64_t)_mm_cvtsi128_si64(two) + (uint64_t)_mm_extract_epi64(two, 1);
+    return (struct words){
+        order(load_some(events, left), load_some(events + 2, left - 2)),
+        order(load_some(events + 4, left - 4), load_some(events + 6, left - 6))};
 }
 
-struct mr_template_key mr_templates_sum_wide(const struct mr_templates *templates,
-                                             const struct mr_event *events,
-                                             uint32_t count)
+static MR_ALWAYS_INLINE uint32_t bits_of(__m256i low, __m256i high)
 {
-    const __m512i factors = _mm512_loadu_si512(templates->factors);
-    const __m512i open = _mm512_set1_epi64(events[0].site);
-    const __m512i close =
-        _mm512_set1_epi64((int64_t)mr_open_call_closes(events[0].site, 0));
-    const __m512i no_root = _mm512_set1_epi64((int64_t) ~((uint64_t)MR_EVENT_ROOT << 48));
-    __m512i sums = _mm512_setzero_si512();
+    return (uint32_t)_mm256_movemask_pd(_mm256_castsi256_pd(low)) |
+           (uint32_t)_mm256_movemask_pd(_mm256_castsi256_pd(high)) << 4;
+}
+
+/* mr_template_product() of four. */
+static MR_ALWAYS_INLINE __m256i products(const uint64_t *keys, __m256i words)
+{
+    const __m256i sums =
+        _mm256_add_epi32(words, _mm256_loadu_si256((const __m256i *)(const void *)keys));
+
+    return _mm256_mul_epu32(sums, _mm256_srli_epi64(sums, 32));
+}
+
+/* What to look for: words of enters and exits of a site. */
+struct ends {
+    __m256i open, close, no_root;
+};
+
+/* As find_end(). */
+static MR_ALWAYS_INLINE uint32_t find_end_of(const struct ends *ends, struct words words,
+                                             uint32_t *depth)
+{
+    const __m256i close_low =
+        _mm256_cmpeq_epi64(_mm256_and_si256(words.low, ends->no_root), ends->close);
+    const __m256i close_high =
+        _mm256_cmpeq_epi64(_mm256_and_si256(words.high, ends->no_root), ends->close);
+    const __m256i open_low = _mm256_cmpeq_epi64(words.low, ends->open);
+    const __m256i open_high = _mm256_cmpeq_epi64(words.high, ends->open);
+    const __m256i any = _mm256_or_si256(_mm256_or_si256(close_low, close_high),
+                                        _mm256_or_si256(open_low, open_high));
+
+    if (MR_LIKELY(_mm256_testz_si256(any, any)))
+        return MR_TEMPLATE_BLOCK;
+    return find_end(bits_of(close_low, close_high), bits_of(open_low, open_high), depth);
+}
+
+/* Those of the first `count` of eight. */
+static MR_ALWAYS_INLINE __m256i sum_some(__m256i low, __m256i high, uint32_t count)
+{
+    const __m256i counts = _mm256_set1_epi64x(count);
+    const __m256i in_low = _mm256_cmpgt_epi64(counts, _mm256_setr_epi64x(0, 1, 2, 3));
+    const __m256i in_high = _mm256_cmpgt_epi64(counts, _mm256_setr_epi64x(4, 5, 6, 7));
+
+    return _mm256_add_epi64(_mm256_and_si256(low, in_low),
+                            _mm256_and_si256(high, in_high));
+}
+
+static struct mr_template_key sum(const struct mr_templates *templates,
+                                  const struct mr_event *events, uint32_t count)
+{
+    const struct ends ends = {
+        _mm256_set1_epi64x(events[0].site),
+        _mm256_set1_epi64x((int64_t)mr_open_call_closes(events[0].site, 0)),
+        _mm256_set1_epi64x((int64_t) ~((uint64_t)MR_EVENT_ROOT << 48))};
+    __m256i sums = _mm256_setzero_si256();
     uint32_t depth = 1;
 
-    for (uint32_t at = 1; at < count; at += 8) {
-        const __m512i words = words_of(events + at, count - at);
-        const __mmask8 closes =
-            _mm512_testn_epi64_mask(_mm512_xor_si512(words, close), no_root);
-        const __mmask8 opens = _mm512_cmpeq_epi64_mask(words, open);
-        const uint32_t place = find_end(closes, opens, &depth);
-        const __mmask8 inside = (__mmask8)((1u << place) - 1);
+    for (uint32_t at = 1; at < count; at += MR_TEMPLATE_BLOCK) {
+        const struct words words =
+            MR_LIKELY(count - at >= MR_TEMPLATE_BLOCK)
+                ? (struct words){words_of(events + at), words_of(events + at + 4)}
+                : some_words_of(events + at, count - at);
+        const __m256i low = products(templates->keys + at, words.low);
+        const __m256i high = products(templates->keys + at + 4, words.high);
+        const uint32_t place = find_end_of(&ends, words, &depth);
 
-        sums = _mm512_mullo_epi64(
-            _mm512_add_epi64(sums, _mm512_maskz_mov_epi64(inside, words)), factors);
-        if (place < 8)
-            return (struct mr_template_key){sum_all(sums), at + place + 1};
+        if (place < MR_TEMPLATE_BLOCK)
+            return (struct mr_template_key){
+                sum_of_four(_mm256_add_epi64(sums, sum_some(low, high, place))),
+                at + place + 1};
+        sums = _mm256_add_epi64(sums, _mm256_add_epi64(low, high));
     }
     return (struct mr_template_key){0, 0};
 }
 
-bool mr_templates_is_like_wide(const uint64_t *words, const struct mr_event *events,
-                               uint32_t count)
+static bool is_like(const uint64_t *words, const struct mr_event *events, uint32_t count)
 {
     const uint32_t last = count - 1;
     uint32_t at = 1;
 
-    for (; last - at >= 8; at += 8)
-        if (_mm512_cmpneq_epi64_mask(words_of(events + at, 8),
-                                     _mm512_loadu_si512(words + at)))
+    for (; last - at >= 4; at += 4) {
+        const __m256i others =
+            _mm256_loadu_si256((const __m256i *)(const void *)(words + at));
+        const __m256i differ = _mm256_xor_si256(words_of(events + at), others);
+
+        if (!_mm256_testz_si256(differ, differ))
             return false;
-    return _mm512_mask_cmpneq_epi64_mask((__mmask8)((1u << (last - at)) - 1),
-                                         words_of(events + at, last - at),
-                                         _mm512_loadu_si512(words + at)) == 0;
+    }
+    for (; at < last; at++)
+        if (mr_event_word(&events[at]) != words[at])
+            return false;
+    return true;
 }
+
+const struct mr_template_vectors mr_template_vectors_wide = {gain, sum, is_like};

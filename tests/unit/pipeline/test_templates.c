@@ -210,21 +210,19 @@ static void check(const struct mood *mood, struct mr_reduce_config reduce,
     struct mr_test_random seeds = mr_test_random_new();
 
     reduce.shape_calls_s = 0; /* how many traces are counted by path, the clock decides */
-    for (int i = 0; i < 4; i++) {
+    for (uint32_t i = 0; i < 4; i++) {
         uint64_t seed = mr_test_random_below(&seeds, UINT32_MAX);
         struct result in_bulk = {.bulk = 0}, narrow = {.bulk = 0},
                       one_by_one = {.bulk = 0};
 
         reduce.is_one_by_one = false;
         reduce.has_repeats = true;
-        reduce.is_narrow = false;
+        reduce.vectors = MR_VECTORS_WIDER;
         run(seed, mood, reduce, &in_bulk);
-        reduce.is_narrow = true;
-        if (i % 2 == 0) {
-            run(seed, mood, reduce, &narrow);
-            /* Not equal: which roots are remembered hangs on random factors. */
-            assert_in_range(narrow.bulk, in_bulk.bulk / 2, 2 * in_bulk.bulk);
-        }
+        reduce.vectors = i % 2 ? MR_VECTORS_WIDE : MR_VECTORS_NONE;
+        run(seed, mood, reduce, &narrow);
+        /* Not equal: which roots are remembered hangs on random keys. */
+        assert_in_range(narrow.bulk, in_bulk.bulk / 2, 2 * in_bulk.bulk);
         reduce.is_one_by_one = true;
         reduce.has_repeats = false;
         run(seed, mood, reduce, &one_by_one);
@@ -235,11 +233,9 @@ static void check(const struct mood *mood, struct mr_reduce_config reduce,
             assert_true(in_bulk.repeated > 1000);
         assert_int_equal(in_bulk.deltas, one_by_one.deltas);
         test_text_compare(&one_by_one.text, &in_bulk.text);
-        if (i % 2 == 0) {
-            test_text_compare(&one_by_one.text, &narrow.text);
-            test_text_fini(&narrow.text);
-        }
+        test_text_compare(&one_by_one.text, &narrow.text);
         test_text_fini(&in_bulk.text);
+        test_text_fini(&narrow.text);
         test_text_fini(&one_by_one.text);
     }
 }
@@ -386,7 +382,6 @@ static void where_no_template_fits_all_paths_rest_and_are_tried_again(void **sta
     free(reduce);
 }
 
-#if MR_HAS_WIDE_BUILD
 #define BINS_CALLS 2u
 
 /* Eight totals of a call and of one that it calls, counted with vectors: their bins and sums. */
@@ -410,8 +405,9 @@ static void check_eight(struct mr_reduce *reduce, uint32_t path,
         self += totals[i] + 7;
         zeros += totals[i] == 0;
     }
-    assert_int_equal(mr_templates_gain_wide(reduce, calls, BINS_CALLS, child, places),
-                     zeros == MR_TEMPLATE_WAITING ? 1 : 2);
+    assert_int_equal(
+        reduce->templates.vectors->gain(reduce, calls, BINS_CALLS, child, places),
+        zeros == MR_TEMPLATE_WAITING ? 1 : 2);
     assert_int_equal(node->ok, before.ok + 2 * MR_TEMPLATE_WAITING);
     assert_int_equal(node->zeros, before.zeros + zeros);
     assert_int_equal(node->total_sum, before.total_sum + sum);
@@ -427,22 +423,17 @@ static void check_eight(struct mr_reduce *reduce, uint32_t path,
             assert_true(places[0][i] < MR_BINS_NOWHERE);
     }
 }
-#endif
 
-static void vectors_find_the_bins_of_all_bounds(void **state)
+static void check_vectors(const struct mr_template_vectors *vectors)
 {
-#if MR_HAS_WIDE_BUILD
     struct mr_reduce *reduce = calloc(1, sizeof(*reduce));
     uint32_t path;
 
-    if (!MR_CPU_IS_WIDER()) {
-        free(reduce);
-        skip();
-    }
+    assert_non_null(reduce);
     mr_bin_index_init(&reduce->bin_index);
     mr_bin_pool_init(&reduce->bins, 4 * MR_BINS_COUNT);
     assert_int_equal(mr_paths_init(&reduce->paths, 64), MR_OK);
-    assert_int_equal(mr_templates_init(&reduce->templates, 64, true), MR_OK);
+    assert_int_equal(mr_templates_init(&reduce->templates, 64, vectors), MR_OK);
     path = mr_paths_find(&reduce->paths, mr_paths_base(&reduce->paths, 0, 0), 1, 0);
     mr_paths_begin(&reduce->paths, path, 1);
     assert_true(mr_bins_grow(&reduce->paths.nodes[path].bins, &reduce->bins, 0));
@@ -461,10 +452,15 @@ static void vectors_find_the_bins_of_all_bounds(void **state)
     mr_paths_fini(&reduce->paths);
     mr_bin_pool_fini(&reduce->bins);
     free(reduce);
-#else
-    skip();
-#endif
+}
+
+static void vectors_find_the_bins_of_all_bounds(void **state)
+{
     (void)state;
+    if (!mr_templates_vectors(MR_VECTORS_WIDE))
+        skip();
+    check_vectors(mr_templates_vectors(MR_VECTORS_WIDE));
+    check_vectors(mr_templates_vectors(MR_VECTORS_WIDER));
 }
 
 static void exact_and_set_shapes_are_counted_one_by_one(void **state)

@@ -30,7 +30,7 @@ static struct fixture *fixture_new(void)
     assert_non_null(fixture);
     fixture->templates = &fixture->reduce.templates;
     fixture->random = mr_test_random_new();
-    assert_int_equal(mr_templates_init(fixture->templates, 2 * PATH, false), MR_OK);
+    assert_int_equal(mr_templates_init(fixture->templates, 2 * PATH, NULL), MR_OK);
     return fixture;
 }
 
@@ -84,9 +84,9 @@ static uint32_t naive_size(const struct mr_event *events, uint32_t count)
 }
 
 static struct mr_template_key key_of(struct fixture *fixture, uint32_t count,
-                                     bool is_wide)
+                                     enum mr_vectors vectors)
 {
-    fixture->templates->is_wide = is_wide;
+    fixture->templates->vectors = mr_templates_vectors(vectors);
     return mr_templates_key(fixture->templates, PATH, fixture->events, count);
 }
 
@@ -105,11 +105,11 @@ static void a_key_says_where_a_call_ends_with_and_without_vectors(void **state)
             for (uint32_t at = 1 + below(fixture, EVENTS - 1); at > 0; at--)
                 if (fixture->events[at].site == ROOT)
                     fixture->events[at].site++;
-        key = key_of(fixture, count, false);
+        key = key_of(fixture, count, MR_VECTORS_NONE);
         assert_int_equal(key.size, naive_size(fixture->events, count));
         ended += key.size > 0;
-        if (MR_CPU_IS_WIDER()) {
-            struct mr_template_key wide = key_of(fixture, count, true);
+        for (uint32_t vectors = MR_VECTORS_WIDE; vectors <= MR_VECTORS_WIDER; vectors++) {
+            struct mr_template_key wide = key_of(fixture, count, vectors);
 
             assert_int_equal(wide.size, key.size);
             if (key.size)
@@ -130,12 +130,12 @@ static void the_hash_is_of_all_but_the_times_and_of_the_path(void **state)
         struct mr_event *event;
 
         make_events(fixture);
-        key = key_of(fixture, EVENTS, false);
+        key = key_of(fixture, EVENTS, MR_VECTORS_NONE);
         if (key.size < 3)
             continue;
         for (uint32_t at = 0; at < EVENTS; at++)
             fixture->events[at].ns += 1 + at * at;
-        other = key_of(fixture, key.size, false);
+        other = key_of(fixture, key.size, MR_VECTORS_NONE);
         assert_int_equal(other.size, key.size);
         assert_int_equal(other.hash, key.hash);
         assert_int_not_equal(
@@ -144,7 +144,7 @@ static void the_hash_is_of_all_but_the_times_and_of_the_path(void **state)
             key.hash);
         event = &fixture->events[1 + below(fixture, key.size - 2)];
         event->site += SITES;
-        assert_int_not_equal(key_of(fixture, EVENTS, false).hash, key.hash);
+        assert_int_not_equal(key_of(fixture, EVENTS, MR_VECTORS_NONE).hash, key.hash);
     }
     fixture_free(fixture);
 }
@@ -192,15 +192,15 @@ static void what_meets_in_one_hash_is_told_apart(void **state)
         struct mr_templates *templates = fixture->templates;
         struct mr_event others[EVENTS];
         uint32_t count = make_call(fixture->events, calls, below(fixture, calls));
-        struct mr_template_key key = key_of(fixture, count, false);
+        struct mr_template_key key = key_of(fixture, count, MR_VECTORS_NONE);
 
         assert_int_equal(key.size, count);
         (void)make_call(others, calls, calls); /* none is odd */
         place_template(fixture, key, others);
         templates->paths[PATH].first = templates->count - 1;
         templates->paths[PATH].longest = (uint8_t)(count - 1);
-        for (int is_wide = 0; is_wide <= MR_CPU_IS_WIDER(); is_wide++) {
-            templates->is_wide = is_wide;
+        for (uint32_t vectors = MR_VECTORS_NONE; vectors <= MR_VECTORS_WIDER; vectors++) {
+            templates->vectors = mr_templates_vectors(vectors);
             assert_null(
                 mr_templates_find_root(&fixture->reduce, PATH, fixture->events, count));
             assert_ptr_equal(
@@ -208,8 +208,8 @@ static void what_meets_in_one_hash_is_told_apart(void **state)
                 &templates->items[1]);
         }
         place_template(fixture, key, fixture->events);
-        for (int is_wide = 0; is_wide <= MR_CPU_IS_WIDER(); is_wide++) {
-            templates->is_wide = is_wide;
+        for (uint32_t vectors = MR_VECTORS_NONE; vectors <= MR_VECTORS_WIDER; vectors++) {
+            templates->vectors = mr_templates_vectors(vectors);
             templates->paths[PATH].first = 1;
             assert_ptr_equal(
                 mr_templates_find_root(&fixture->reduce, PATH, fixture->events, count),
@@ -235,7 +235,7 @@ static void write_trace(struct test_lane *lane, uint32_t kind, uint64_t *ns)
 }
 
 /* More kinds than are tried one after the other, in any order: nearly all are counted in bulk. */
-static void check_kinds(bool is_narrow)
+static void check_kinds(enum mr_vectors vectors)
 {
     struct mr_test_random random = mr_test_random_new();
     struct mr_reduce_config reduce = MR_REDUCE_CONFIG_DEFAULT;
@@ -244,7 +244,7 @@ static void check_kinds(bool is_narrow)
     uint64_t ns = 0;
 
     reduce.shape_calls_s = 0;
-    reduce.is_narrow = is_narrow;
+    reduce.vectors = vectors;
     test_lane_init(&lane, &options);
     test_lane_announce(&lane, 1, 0);
     for (uint32_t i = 0; i < TRACES; i++)
@@ -261,8 +261,8 @@ static void check_kinds(bool is_narrow)
 static void roots_of_many_kinds_are_counted_in_bulk(void **state)
 {
     (void)state;
-    check_kinds(false);
-    check_kinds(true);
+    for (uint32_t vectors = MR_VECTORS_NONE; vectors <= MR_VECTORS_WIDER; vectors++)
+        check_kinds(vectors);
 }
 
 int main(void)
