@@ -115,6 +115,7 @@ void mr_templates_clear(struct mr_templates *templates)
         return;
     memset(templates->paths, 0, templates->path_limit * sizeof(*templates->paths));
     memset(templates->slots, 0, sizeof(*templates->slots) << templates->slot_bits);
+    memset(templates->longest, 0, sizeof(templates->longest));
     templates->slot_bits = MR_TEMPLATE_SLOT_BITS;
     templates->count = 1;
     templates->word_count = 0;

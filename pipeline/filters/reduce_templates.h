@@ -49,8 +49,9 @@
 #define MR_TEMPLATE_SLOTS_MAX ((size_t)2 * MR_TEMPLATES_MAX)
 #define MR_TEMPLATE_SLOT_BITS 10u   /* at first */
 #define MR_TEMPLATE_SEEN (1u << 10) /* roots that are remembered */
-#define MR_TEMPLATE_BLOCK 8u        /* words that are hashed at once */
-#define MR_TEMPLATE_PATH_BITS 24    /* all paths that have templates */
+#define MR_TEMPLATE_BEGINNINGS 1024u
+#define MR_TEMPLATE_BLOCK 8u     /* words that are hashed at once */
+#define MR_TEMPLATE_PATH_BITS 24 /* all paths that have templates */
 #define MR_TEMPLATE_PATH_MASK ((1u << MR_TEMPLATE_PATH_BITS) - 1)
 #define MR_TEMPLATE_WAITING 8u /* totals of a call that are counted at once */
 /* Bins whose totals are below 2^28 ns: only such wait, so that all that wait of a call sum up to 32 bits. */
@@ -94,10 +95,7 @@ struct mr_template {
 struct mr_template_path {
     uint32_t first; /* template, the last that fitted */
     uint8_t misses; /* in a row, at most 255 */
-    union {
-        uint8_t count;   /* of its templates */
-        uint8_t longest; /* of a root: the place of the last event of the longest */
-    };
+    uint8_t count;  /* of its templates, but of roots */
     int8_t score;
     uint8_t rest; /* calls that are not looked at */
 };
@@ -121,6 +119,8 @@ struct mr_templates {
     uint32_t *slots; /* those of roots, by hash: 2^slot_bits, at most half full */
     uint32_t slot_bits;
     uint16_t *seen; /* of roots that were counted one by one: see came_often() */
+    /* Of roots, by how they begin: the place of the last event of the longest template. */
+    uint8_t longest[MR_TEMPLATE_BEGINNINGS];
     /* Of hashes, for each event of a call: mr_hash_key(). */
     uint64_t keys[MR_TEMPLATE_EVENTS_MAX + MR_TEMPLATE_BLOCK];
     struct mr_template_path *paths; /* by number, those below path_limit */

@@ -90,6 +90,15 @@ struct mr_template *mr_templates_find_part(struct mr_reduce *reduce, uint32_t pa
     return NULL;
 }
 
+/* All bits of these in the upper ones. */
+static MR_ALWAYS_INLINE uint64_t mix(const struct mr_templates *templates, uint32_t path,
+                                     uint32_t size, uint64_t sum)
+{
+    uint64_t hash = (sum ^ ((uint64_t)path << 32 | size)) * templates->keys[0];
+
+    return (hash ^ hash >> 32) * templates->keys[0];
+}
+
 static struct mr_template_key sum_of(const struct mr_templates *templates,
                                      const struct mr_event *events, uint32_t count)
 {
@@ -118,8 +127,7 @@ struct mr_template_key mr_templates_key(const struct mr_templates *templates,
     count = count < MR_TEMPLATE_EVENTS_MAX ? count : MR_TEMPLATE_EVENTS_MAX;
     key = templates->vectors ? templates->vectors->sum(templates, events, count)
                              : sum_of(templates, events, count);
-    key.hash = (key.hash ^ ((uint64_t)path << 32 | key.size)) * templates->keys[0];
-    key.hash = (key.hash ^ key.hash >> 32) * templates->keys[0];
+    key.hash = mix(templates, path, key.size, key.hash);
     return key;
 }
 
@@ -159,15 +167,29 @@ static struct mr_template *look_up(const struct mr_templates *templates, uint32_
     return NULL;
 }
 
+/*
+ * How far the templates go that begin as a root does, with the same two events behind its first: mostly they tell which kind of
+ * work it is, and a kind that never comes back is not worth a scan.
+ */
+static uint8_t *longest_of(struct mr_templates *templates, uint32_t path,
+                           const struct mr_event *events)
+{
+    uint64_t sum = mr_template_product(templates->keys[1], mr_event_word(&events[1])) +
+                   mr_template_product(templates->keys[2], mr_event_word(&events[2]));
+
+    return &templates->longest[mix(templates, path, 0, sum) % MR_TEMPLATE_BEGINNINGS];
+}
+
 struct mr_template *mr_templates_find_root(struct mr_reduce *reduce, uint32_t path,
                                            const struct mr_event *events, uint32_t count)
 {
     struct mr_templates *templates = &reduce->templates;
     struct mr_template_path *known = &templates->paths[path];
     struct mr_template *template = &templates->items[known->first];
-    uint32_t size = 2 * template->calls;
+    uint32_t size = 2 * template->calls, last;
 
-    count = count <= known->longest ? count : known->longest + 1u;
+    last = count < 2 * MR_TEMPLATE_CALLS_MIN ? 0 : *longest_of(templates, path, events);
+    count = count <= last ? count : last + 1;
     if (size > count || last_word_of(&events[size - 1]) != template->last_word ||
         !is_like(templates->words + template->first_word, events, size))
         template = look_up(templates, path,
@@ -225,6 +247,7 @@ static void add(struct mr_templates *templates, const struct mr_template *templa
     struct mr_template_path *known = &templates->paths[template->path];
     struct mr_template *added = &templates->items[templates->count];
     const uint32_t last = 2 * template->calls - 1;
+    uint8_t *longest;
 
     *added = *template;
     added->first_word = templates->word_count;
@@ -238,7 +261,8 @@ static void add(struct mr_templates *templates, const struct mr_template *templa
     make_slots(templates);
     if (template->hash) {
         (void)put_slot(templates, templates->count);
-        known->longest = last > known->longest ? (uint8_t)last : known->longest;
+        longest = longest_of(templates, template->path, events);
+        *longest = last > *longest ? (uint8_t)last : *longest;
     } else {
         added->next = known->first;
         known->count++;

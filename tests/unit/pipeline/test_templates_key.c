@@ -198,7 +198,7 @@ static void what_meets_in_one_hash_is_told_apart(void **state)
         (void)make_call(others, calls, calls); /* none is odd */
         place_template(fixture, key, others);
         templates->paths[PATH].first = templates->count - 1;
-        templates->paths[PATH].longest = (uint8_t)(count - 1);
+        memset(templates->longest, (int)count - 1, sizeof(templates->longest));
         for (uint32_t vectors = MR_VECTORS_NONE; vectors <= MR_VECTORS_WIDER; vectors++) {
             templates->vectors = mr_templates_vectors(vectors);
             assert_null(
