@@ -10,7 +10,7 @@ run_packages=(build-essential cmake ninja-build pkg-config libck-dev liburcu-dev
     libpfm4-dev libmicrohttpd-dev libjansson-dev libdw-dev libelf-dev libsqlite3-dev libcmocka-dev libxxhash-dev
     haproxy node-typescript dpkg-dev tcl curl jq python3 scdoc)
 test_packages=(iproute2 nftables dnsmasq-base spin meson autoconf automake lld-14 clang clang-14 clang-tidy-14 clang-format-14 libclang-rt-14-dev strace elfutils
-    gcc-aarch64-linux-gnu g++-aarch64-linux-gnu libc6-dev-arm64-cross)
+    gcc-aarch64-linux-gnu g++-aarch64-linux-gnu libc6-dev-arm64-cross libsimde-dev)
 bench_packages=(uftrace lttng-tools liblttng-ust1 clang libclang-rt-14-dev openjdk-17-jdk-headless maven iproute2)
 
 is_installed() {

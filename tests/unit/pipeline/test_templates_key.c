@@ -7,6 +7,7 @@
 
 #include "pipeline/filters/reduce_private.h"
 #include "support_lane.h"
+#include "support_vectors.h"
 
 #define EVENTS (MR_TEMPLATE_EVENTS_MAX + 64)
 #define SITES 3u /* few, so that calls lie in calls of the same site */
@@ -84,9 +85,9 @@ static uint32_t naive_size(const struct mr_event *events, uint32_t count)
 }
 
 static struct mr_template_key key_of(struct fixture *fixture, uint32_t count,
-                                     enum mr_vectors vectors)
+                                     const struct mr_template_vectors *vectors)
 {
-    fixture->templates->vectors = mr_templates_vectors(vectors);
+    fixture->templates->vectors = vectors;
     return mr_templates_key(fixture->templates, PATH, fixture->events, count);
 }
 
@@ -105,11 +106,11 @@ static void a_key_says_where_a_call_ends_with_and_without_vectors(void **state)
             for (uint32_t at = 1 + below(fixture, EVENTS - 1); at > 0; at--)
                 if (fixture->events[at].site == ROOT)
                     fixture->events[at].site++;
-        key = key_of(fixture, count, MR_VECTORS_NONE);
+        key = key_of(fixture, count, NULL);
         assert_int_equal(key.size, naive_size(fixture->events, count));
         ended += key.size > 0;
-        for (uint32_t vectors = MR_VECTORS_WIDE; vectors <= MR_VECTORS_WIDER; vectors++) {
-            struct mr_template_key wide = key_of(fixture, count, vectors);
+        for (int which = 1; which < TEST_VECTORS; which++) {
+            struct mr_template_key wide = key_of(fixture, count, test_vectors(which));
 
             assert_int_equal(wide.size, key.size);
             if (key.size)
@@ -130,12 +131,12 @@ static void the_hash_is_of_all_but_the_times_and_of_the_path(void **state)
         struct mr_event *event;
 
         make_events(fixture);
-        key = key_of(fixture, EVENTS, MR_VECTORS_NONE);
+        key = key_of(fixture, EVENTS, NULL);
         if (key.size < 3)
             continue;
         for (uint32_t at = 0; at < EVENTS; at++)
             fixture->events[at].ns += 1 + at * at;
-        other = key_of(fixture, key.size, MR_VECTORS_NONE);
+        other = key_of(fixture, key.size, NULL);
         assert_int_equal(other.size, key.size);
         assert_int_equal(other.hash, key.hash);
         assert_int_not_equal(
@@ -144,7 +145,7 @@ static void the_hash_is_of_all_but_the_times_and_of_the_path(void **state)
             key.hash);
         event = &fixture->events[1 + below(fixture, key.size - 2)];
         event->site += SITES;
-        assert_int_not_equal(key_of(fixture, EVENTS, MR_VECTORS_NONE).hash, key.hash);
+        assert_int_not_equal(key_of(fixture, EVENTS, NULL).hash, key.hash);
     }
     fixture_free(fixture);
 }
@@ -192,15 +193,15 @@ static void what_meets_in_one_hash_is_told_apart(void **state)
         struct mr_templates *templates = fixture->templates;
         struct mr_event others[EVENTS];
         uint32_t count = make_call(fixture->events, calls, below(fixture, calls));
-        struct mr_template_key key = key_of(fixture, count, MR_VECTORS_NONE);
+        struct mr_template_key key = key_of(fixture, count, NULL);
 
         assert_int_equal(key.size, count);
         (void)make_call(others, calls, calls); /* none is odd */
         place_template(fixture, key, others);
         templates->paths[PATH].first = templates->count - 1;
         memset(templates->longest, (int)count - 1, sizeof(templates->longest));
-        for (uint32_t vectors = MR_VECTORS_NONE; vectors <= MR_VECTORS_WIDER; vectors++) {
-            templates->vectors = mr_templates_vectors(vectors);
+        for (int which = 0; which < TEST_VECTORS; which++) {
+            templates->vectors = test_vectors(which);
             assert_null(
                 mr_templates_find_root(&fixture->reduce, PATH, fixture->events, count));
             assert_ptr_equal(
@@ -208,8 +209,8 @@ static void what_meets_in_one_hash_is_told_apart(void **state)
                 &templates->items[1]);
         }
         place_template(fixture, key, fixture->events);
-        for (uint32_t vectors = MR_VECTORS_NONE; vectors <= MR_VECTORS_WIDER; vectors++) {
-            templates->vectors = mr_templates_vectors(vectors);
+        for (int which = 0; which < TEST_VECTORS; which++) {
+            templates->vectors = test_vectors(which);
             templates->paths[PATH].first = 1;
             assert_ptr_equal(
                 mr_templates_find_root(&fixture->reduce, PATH, fixture->events, count),
