@@ -16,7 +16,7 @@ static MR_ALWAYS_INLINE struct tables load_tables(const struct mr_template_parts
 {
     struct tables tables;
 
-    for (uint32_t i = 0; i < 4; i++) {
+    for (size_t i = 0; i < 4; i++) {
         tables.below[i] = _mm256_broadcastsi128_si256(
             _mm_loadu_si128((const __m128i *)(const void *)&parts->below[16 * i]));
         tables.ends[i] = load_lanes((const int32_t *)&parts->ends[8 * i]);

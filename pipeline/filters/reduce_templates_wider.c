@@ -14,10 +14,10 @@ static MR_ALWAYS_INLINE struct tables load_tables(const struct mr_template_parts
 {
     struct tables tables;
 
-    for (uint32_t i = 0; i < 4; i++)
+    for (size_t i = 0; i < 4; i++)
         tables.below[i] = _mm512_cvtepu8_epi32(
             _mm_loadu_si128((const __m128i *)(const void *)&parts->below[16 * i]));
-    for (uint32_t i = 0; i < 2; i++)
+    for (size_t i = 0; i < 2; i++)
         tables.ends[i] = _mm512_loadu_si512(&parts->ends[16 * i]);
     return tables;
 }
