@@ -114,6 +114,14 @@ static __m512i emulate_maskz_loadu_epi64(__mmask8 mask, const void *from)
     return result;
 }
 
+/* Some of them are macros of the compiler. */
+#undef _mm256_cmpge_epu32_mask
+#undef _mm256_cmpgt_epi32_mask
+#undef _mm256_lzcnt_epi32
+#undef _mm512_cmpneq_epi64_mask
+#undef _mm512_mask_cmpneq_epi64_mask
+#undef _mm512_cvtepu8_epi32
+#undef _mm512_maskz_loadu_epi64
 #define _mm256_cmpge_epu32_mask(a, b) emulate_cmpge_epu32((a), (b))
 #define _mm256_cmpgt_epi32_mask(a, b) emulate_cmpgt_epi32((a), (b))
 #define _mm256_lzcnt_epi32(a) emulate_lzcnt_epi32(a)
