@@ -211,7 +211,7 @@ static void check(const struct mood *mood, struct mr_reduce_config reduce,
     struct mr_test_random seeds = mr_test_random_new();
 
     reduce.shape_calls_s = 0; /* how many traces are counted by path, the clock decides */
-    for (uint32_t i = 0; i < 4; i++) {
+    for (uint32_t i = 0; i < 3; i++) {
         uint64_t seed = mr_test_random_below(&seeds, UINT32_MAX);
         struct result in_bulk = {.bulk = 0}, narrow = {.bulk = 0},
                       one_by_one = {.bulk = 0};
@@ -220,10 +220,12 @@ static void check(const struct mood *mood, struct mr_reduce_config reduce,
         reduce.has_repeats = true;
         reduce.vectors = MR_VECTORS_WIDER;
         run(seed, mood, reduce, &in_bulk);
-        reduce.vectors = i % 2 ? MR_VECTORS_WIDE : MR_VECTORS_NONE;
-        run(seed, mood, reduce, &narrow);
-        /* Not equal: which roots are remembered hangs on random keys. */
-        assert_in_range(narrow.bulk, in_bulk.bulk / 2, 2 * in_bulk.bulk);
+        reduce.vectors = i ? MR_VECTORS_WIDE : MR_VECTORS_NONE;
+        if (i < 2) {
+            run(seed, mood, reduce, &narrow);
+            /* Not equal: which roots are remembered hangs on random keys. */
+            assert_in_range(narrow.bulk, in_bulk.bulk / 2, 2 * in_bulk.bulk);
+        }
         reduce.is_one_by_one = true;
         reduce.has_repeats = false;
         run(seed, mood, reduce, &one_by_one);
@@ -234,9 +236,11 @@ static void check(const struct mood *mood, struct mr_reduce_config reduce,
             assert_true(in_bulk.repeated > 1000);
         assert_int_equal(in_bulk.deltas, one_by_one.deltas);
         test_text_compare(&one_by_one.text, &in_bulk.text);
-        test_text_compare(&one_by_one.text, &narrow.text);
+        if (i < 2) {
+            test_text_compare(&one_by_one.text, &narrow.text);
+            test_text_fini(&narrow.text);
+        }
         test_text_fini(&in_bulk.text);
-        test_text_fini(&narrow.text);
         test_text_fini(&one_by_one.text);
     }
 }
