@@ -35,6 +35,7 @@ struct mood {
     uint32_t
         again; /* a stream goes on with the same tree for so many traces at most; 0: one */
     uint32_t inversions; /* steps back, of 100,000 */
+    uint32_t traces;     /* 0: 8000 where streams go on with a tree, else 1500 */
     bool has_forced, learns;
 };
 
@@ -193,7 +194,7 @@ static void run(uint64_t seed, const struct mood *mood, struct mr_reduce_config 
     test_lane_init(&lane, &options);
     for (uint32_t stream = 1; stream <= STREAMS; stream++)
         test_lane_announce(&lane, stream, 0);
-    run_stream(plan, &lane, mood->again ? 8000 : 1500);
+    run_stream(plan, &lane, mood->traces ? mood->traces : mood->again ? 8000 : 1500);
     test_lane_end(&lane);
     assert_false(mr_source_is_broken(lane.source));
     result->bulk = test_lane_counter(&lane, "in_bulk");
@@ -297,7 +298,9 @@ static void forced_roots_and_learned_frames_give_the_same(void **state)
 
 static void full_tables_give_the_same(void **state)
 {
-    static const struct mood mood = {.changed = 100, .cut = 5, .losses = 1};
+    /* Each trace may be told by itself: that takes long. */
+    static const struct mood mood = {
+        .changed = 100, .cut = 5, .losses = 1, .traces = 500};
     struct mr_reduce_config paths = MR_REDUCE_CONFIG_DEFAULT,
                             nodes = MR_REDUCE_CONFIG_DEFAULT,
                             bins = MR_REDUCE_CONFIG_DEFAULT,
@@ -332,7 +335,8 @@ static void streams_that_repeat_a_tree_give_the_same(void **state)
 
 static void streams_that_repeat_a_tree_with_full_tables_give_the_same(void **state)
 {
-    static const struct mood mood = {.again = 300, .changed = 20, .cut = 5};
+    static const struct mood mood = {
+        .again = 300, .changed = 20, .cut = 5, .traces = 3000};
     struct mr_reduce_config paths = MR_REDUCE_CONFIG_DEFAULT,
                             bins = MR_REDUCE_CONFIG_DEFAULT,
                             traces = MR_REDUCE_CONFIG_DEFAULT;
