@@ -16,8 +16,6 @@
 
 /* The payloads of a delta that was too large for one are made within this time. */
 #define SAME_DELTA_NS (20 * MR_MILLISECOND_NS)
-/* What is open is told every second; a sender that does not tell it any more is away. */
-#define TOLD_FOR_NS (5 * MR_SECOND_NS)
 
 struct apply {
     struct mr_model *model;
@@ -362,7 +360,7 @@ bool mr_model_open_is_current(const struct mr_model_root *root,
 
     return open->stats.count > 0 &&
            open->created_ns + SAME_DELTA_NS >= sender->created_ns &&
-           now_ns < open->taken_ns + TOLD_FOR_NS;
+           now_ns < open->taken_ns + MR_OPEN_TOLD_FOR_NS;
 }
 
 static enum mr_status take_head(struct apply *apply, const struct mr_delta_item *item)

@@ -107,6 +107,8 @@ struct mr_shape_path_stats { /* of one path, in traces of one shape alone */
     struct mr_times self, total;
 };
 #define MR_OPEN_AGES 5
+/* They are told every second; of who tells nothing for so long, none is taken for open any more. */
+#define MR_OPEN_TOLD_FOR_NS UINT64_C(5000000000)
 struct mr_open_stats { /* the traces of an entry point that are open now */
     uint64_t count;
     uint64_t ages[MR_OPEN_AGES]; /* of them, for up to 1 s, 10 s, 1 min, 10 min, longer */

@@ -70,7 +70,7 @@ static uint32_t set_limit(const struct mr_accumulator *acc, int kind)
         return MR_ACCUMULATOR_COUNTERS_MAX;
     if (kind == MR_ACC_EXEMPLAR || kind == MR_ACC_ASKED)
         return MR_ACCUMULATOR_EXEMPLARS_MAX;
-    return kind < MR_ACC_PATH_ROW ? acc->limits.paths_max : acc->limits.rows_max;
+    return kind < MR_ACC_ROWS ? acc->limits.paths_max : acc->limits.rows_max;
 }
 
 enum mr_status mr_accumulator_new(const struct mr_accumulator_limits *limits,
@@ -125,7 +125,7 @@ void mr_accumulator_free(struct mr_accumulator *acc)
     mr_acc_forget_exemplars(acc);
     for (int kind = 0; kind < MR_ACC_SET_COUNT; kind++)
         mr_acc_set_fini(&acc->sets[kind]);
-    for (int kind = 0; kind < MR_ACC_PATH_ROW; kind++)
+    for (int kind = 0; kind < MR_ACC_ROWS; kind++)
         free(acc->locals[kind].items);
     mr_acc_free_joined(acc);
     free(acc->windows);
@@ -193,7 +193,7 @@ void mr_accumulator_release(struct mr_accumulator *acc)
         mr_acc_set_fini(&acc->sets[kind]);
         (void)mr_acc_set_init(&acc->sets[kind], item_sizes[kind], set_limit(acc, kind));
     }
-    for (int kind = 0; kind < MR_ACC_PATH_ROW; kind++) {
+    for (int kind = 0; kind < MR_ACC_ROWS; kind++) {
         free(acc->locals[kind].items);
         acc->locals[kind] = (struct mr_acc_locals){0};
     }
@@ -210,19 +210,9 @@ void mr_accumulator_release(struct mr_accumulator *acc)
     acc->spare_resets = 0;
 }
 
-void mr_accumulator_forget_open(struct mr_accumulator *acc)
-{
-    mr_acc_set_clear(&acc->sets[MR_ACC_OPEN]);
-}
-
-bool mr_accumulator_has_open(const struct mr_accumulator *acc)
-{
-    return acc->sets[MR_ACC_OPEN].count > 0;
-}
-
 bool mr_accumulator_is_empty(const struct mr_accumulator *acc)
 {
-    for (int kind = MR_ACC_PATH_ROW; kind < MR_ACC_SET_COUNT; kind++) {
+    for (int kind = MR_ACC_ROWS; kind < MR_ACC_SET_COUNT; kind++) {
         if (acc->sets[kind].count)
             return false;
     }
@@ -437,9 +427,25 @@ static enum mr_status merge_counter(struct mr_accumulator *acc,
     return MR_OK;
 }
 
+/* Names are taken in any case: rows that are chosen count them. */
+static bool is_chosen(enum mr_accumulator_choice choice, enum mr_delta_tag tag)
+{
+    switch (choice) {
+    case MR_ACCUMULATE_OPEN:
+        return tag <= MR_DELTA_PATH || tag == MR_DELTA_OPEN;
+    case MR_ACCUMULATE_NOT_OPEN:
+        return tag != MR_DELTA_OPEN;
+    case MR_ACCUMULATE_ALL:
+        break;
+    }
+    return true;
+}
+
 static enum mr_status merge_item(struct mr_accumulator *acc,
                                  const struct mr_delta_item *item)
 {
+    if (!is_chosen(acc->choice, item->tag))
+        return MR_OK;
     switch (item->tag) {
     case MR_DELTA_HEAD: /* the next one's is written by who writes */
         return MR_OK;
@@ -502,9 +508,16 @@ void mr_accumulator_open(struct mr_accumulator *acc, struct mr_span payload)
     close_payload(acc);
     mr_delta_reader_init(&acc->reader, payload);
     acc->is_open = true;
-    for (int kind = 0; kind < MR_ACC_PATH_ROW; kind++)
+    acc->choice = MR_ACCUMULATE_ALL;
+    for (int kind = 0; kind < MR_ACC_ROWS; kind++)
         acc->locals[kind].count = 0;
     acc->local_nodes.count = 0;
+}
+
+void mr_accumulator_choose(struct mr_accumulator *acc, enum mr_accumulator_choice choice)
+{
+    MR_ASSERT(acc->is_open);
+    acc->choice = choice;
 }
 
 /* The item that waits. MR_AGAIN: it would fit if the state were written. */
@@ -555,6 +568,6 @@ void mr_accumulator_stats(const struct mr_accumulator *acc,
     *stats = acc->stats;
     stats->windows = acc->window_count;
     stats->paths = acc->sets[MR_ACC_PATH].count;
-    for (int kind = MR_ACC_PATH_ROW; kind < MR_ACC_SET_COUNT; kind++)
+    for (int kind = MR_ACC_ROWS; kind < MR_ACC_SET_COUNT; kind++)
         stats->rows += acc->sets[kind].count;
 }

@@ -9,7 +9,7 @@
  *     (shape, window)            shape stats             the same; first, last seen
  *     (entry point, window)      entry stats             sums
  *     (source, stream)           ledger                  last: max; reduced, held, lost: sums
- *     path                       open traces             counts: sum, oldest: min (a gauge, see forget_open)
+ *     path                       open traces             counts: sum, oldest: min (a gauge: pipeline/open_traces.h)
  *     name                       counters                sums
  *     (path, counter, window)    counter stats           sums, min, max
  *     (joined shape, window)     joined stats            as shape stats
@@ -83,6 +83,14 @@ void mr_accumulator_free(struct mr_accumulator *accumulator); /* NULL allowed */
 
 /* Begins a payload; what was left of one before it is forgotten. */
 void mr_accumulator_open(struct mr_accumulator *accumulator, struct mr_span payload);
+/* Which of its rows are merged; all where nothing is said. Open traces: pipeline/open_traces.h. */
+enum mr_accumulator_choice {
+    MR_ACCUMULATE_ALL,
+    MR_ACCUMULATE_OPEN,
+    MR_ACCUMULATE_NOT_OPEN
+};
+void mr_accumulator_choose(struct mr_accumulator *accumulator,
+                           enum mr_accumulator_choice choice);
 /*
  * MR_OK: all of the payload is merged. MR_AGAIN: full; write, reset, call again.
  * MR_EFORMAT: broken from some item on, the reason in `error`; the items before it count.
@@ -91,9 +99,8 @@ void mr_accumulator_open(struct mr_accumulator *accumulator, struct mr_span payl
 enum mr_status mr_accumulator_merge(struct mr_accumulator *accumulator,
                                     struct mr_error *error);
 
-/* Whether there is nothing to write; and whether there are open traces in it. */
+/* Whether there is nothing to write. */
 bool mr_accumulator_is_empty(const struct mr_accumulator *accumulator);
-bool mr_accumulator_has_open(const struct mr_accumulator *accumulator);
 /* Begins to write the state; no merge until the last part is written. MR_ENOMEM. */
 enum mr_status mr_accumulator_write_begin(struct mr_accumulator *accumulator);
 /*
@@ -108,13 +115,6 @@ enum mr_status mr_accumulator_write(struct mr_accumulator *accumulator, uint32_t
 void mr_accumulator_reset(struct mr_accumulator *accumulator);
 /* Gives the memory back that reset keeps. The state is empty and no payload is open. */
 void mr_accumulator_release(struct mr_accumulator *accumulator);
-/*
- * Forgets the open traces alone. They are a gauge that every delta tells anew: who keeps
- * a state for longer than its senders' period forgets the last round's before it takes
- * the next.
- */
-void mr_accumulator_forget_open(struct mr_accumulator *accumulator);
-
 void mr_accumulator_stats(const struct mr_accumulator *accumulator,
                           struct mr_accumulator_stats *stats);
 

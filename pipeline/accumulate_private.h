@@ -41,11 +41,11 @@ enum mr_acc_set_kind {
     MR_ACC_PATH,
     MR_ACC_SHAPE,
     MR_ACC_JOINED,
-    MR_ACC_PATH_ROW, /* from here on: rows, in the order in which they are written */
+    MR_ACC_OPEN, /* from here on: rows, in the order in which they are written (open traces first: FORMAT.md section 8) */
+    MR_ACC_PATH_ROW,
     MR_ACC_SHAPE_ROW,
     MR_ACC_ENTRY_ROW,
     MR_ACC_LEDGER_ROW,
-    MR_ACC_OPEN,
     MR_ACC_COUNTER,
     MR_ACC_PATH_COUNTER_ROW,
     MR_ACC_JOINED_ROW,
@@ -56,6 +56,7 @@ enum mr_acc_set_kind {
     MR_ACC_ASKED,
     MR_ACC_SET_COUNT
 };
+#define MR_ACC_ROWS MR_ACC_OPEN /* the first kind of them */
 
 struct mr_acc_set {
     struct mr_table table;
@@ -193,7 +194,8 @@ struct mr_accumulator {
     struct mr_delta_reader reader;
     struct mr_delta_item item; /* waits, if has_item */
     bool is_open, has_item;
-    struct mr_acc_locals locals[MR_ACC_PATH_ROW]; /* by set kind, SITE .. SHAPE */
+    enum mr_accumulator_choice choice;
+    struct mr_acc_locals locals[MR_ACC_ROWS]; /* by set kind, SITE .. SHAPE */
     struct mr_acc_nodes local_nodes;
     uint32_t *chain; /* scratch: a path and its ancestors */
     uint32_t chain_capacity;

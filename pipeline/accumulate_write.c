@@ -85,7 +85,7 @@ static int compare(const void *left, const void *right)
 enum mr_status mr_accumulator_write_begin(struct mr_accumulator *acc)
 {
     acc->order_count = acc->order_next = 0;
-    for (int kind = MR_ACC_PATH_ROW; kind < MR_ACC_SET_COUNT; kind++) {
+    for (int kind = MR_ACC_ROWS; kind < MR_ACC_SET_COUNT; kind++) {
         const struct mr_acc_set *set = &acc->sets[kind];
         void *order = acc->order;
         enum mr_status status =

@@ -151,6 +151,10 @@ struct mr_batch {
     struct mr_buffer bytes;
     /* DELTA: payloads of one group were gained in the same period, by one filter; 0: of none */
     uint64_t group;
+    /* DELTA: who tells it, a lane or a worker below, and which of its tellings it belongs to (pipeline/open_traces.h); zero: nobody */
+    struct mr_id teller;
+    uint64_t telling;
+    bool has_open; /* open traces, in this payload */
     /* EVENTS, REPEATS */
     struct mr_stream *stream;
     int64_t

@@ -5,6 +5,7 @@
 #include <stdio.h>
 
 #include "base/assert.h"
+#include "base/clock.h"
 #include "base/compiler.h"
 #include "net/delta.h"
 #include "pipeline/filters/decode_private.h"
@@ -184,17 +185,20 @@ static bool is_sound_dict(struct mr_span payload, struct mr_error *error,
     return status == MR_END;
 }
 
-static bool is_sound_delta(struct mr_span payload, struct mr_error *error,
+/* Notes what behind this filter must be known of it: its time, as which telling it is, and whether traces are open. */
+static bool is_sound_delta(struct mr_batch *batch, struct mr_error *error,
                            uint64_t *unknown)
 {
     struct mr_delta_reader reader;
     struct mr_delta_item item;
     enum mr_status status;
 
-    mr_delta_reader_init(&reader, payload);
-    do {
-        status = mr_delta_next(&reader, &item);
-    } while (status == MR_OK);
+    mr_delta_reader_init(&reader, batch->frame.payload);
+    while ((status = mr_delta_next(&reader, &item)) == MR_OK) {
+        if (item.tag == MR_DELTA_HEAD)
+            batch->telling = item.created_ns;
+        batch->has_open |= item.tag == MR_DELTA_OPEN;
+    }
     *error = reader.error;
     *unknown = reader.unknown;
     mr_delta_reader_fini(&reader);
@@ -210,8 +214,8 @@ static enum mr_status pass_upward(struct mr_decode *decode, struct mr_source *so
     uint64_t unknown = 0;
     enum mr_status status;
 
-    if (!(is_dict ? is_sound_dict : is_sound_delta)(batch->frame.payload, &error,
-                                                    &unknown)) {
+    if (is_dict ? !is_sound_dict(batch->frame.payload, &error, &unknown)
+                : !is_sound_delta(batch, &error, &unknown)) {
         mr_decode_break(decode, source, "%s frame: %s", is_dict ? "DICT" : "DELTA",
                         error.text);
         mr_batch_free(batch);
@@ -224,6 +228,7 @@ static enum mr_status pass_upward(struct mr_decode *decode, struct mr_source *so
         return status;
     }
     batch->kind = is_dict ? MR_BATCH_DICT : MR_BATCH_DELTA;
+    batch->teller = source->id;
     batch->source = NULL;
     return mr_filter_emit(decode->filter, batch);
 }
@@ -305,6 +310,25 @@ static enum mr_status end_streams(struct mr_decode *decode, struct mr_source *so
     return mr_decode_flush(decode);
 }
 
+/* A worker below is done, or speaks to another of this level now: nothing is open that this one would have to tell. */
+static enum mr_status tell_none_open(struct mr_decode *decode,
+                                     const struct mr_source *source)
+{
+    struct mr_batch *batch = mr_batch_new(MR_BATCH_DELTA);
+    struct mr_delta_writer writer;
+
+    if (!batch)
+        return MR_ENOMEM;
+    batch->teller = source->id;
+    batch->telling = 0; /* no delta's time */
+    mr_delta_begin(&writer, &batch->bytes);
+    mr_delta_head(&writer, decode->config->level, mr_clock_realtime_ns());
+    if (mr_delta_status(&writer) == MR_OK)
+        return mr_filter_emit(decode->filter, batch);
+    mr_batch_free(batch);
+    return mr_delta_status(&writer);
+}
+
 static enum mr_status take_end(struct mr_decode *decode, struct mr_batch *batch)
 {
     struct mr_source *source = batch->source;
@@ -320,6 +344,8 @@ static enum mr_status take_end(struct mr_decode *decode, struct mr_batch *batch)
                 announce_source(decode, source, (enum mr_source_state)batch->end_state);
         if (status == MR_OK)
             status = mr_decode_clock_end(decode, source);
+    } else if (source->role != MR_ROLE_PROBE) {
+        status = tell_none_open(decode, source);
     }
     if (status == MR_OK)
         return mr_filter_emit(decode->filter, batch);

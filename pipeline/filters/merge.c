@@ -9,6 +9,7 @@
 #include "base/clock.h"
 #include "net/delta.h"
 #include "pipeline/dict_batch.h"
+#include "pipeline/open_traces.h"
 
 /* After so many periods without a delta, the memory that the last burst needed goes back. */
 #define QUIET_PERIODS 5
@@ -19,12 +20,16 @@ struct merge {
     struct mr_dictionary *dictionary;
     struct mr_dict_batch dict;
     uint64_t period_ns, next_ns;
+    uint64_t now_ns; /* of the last tick */
     uint32_t quiet_periods;
     uint64_t announced;               /* value of *reannounce that has been served */
     struct mr_accumulator_stats told; /* in counters already */
     uint64_t told_beyond, told_collisions;
     struct mr_batch *held, **held_end; /* payloads of one group, as they came; linked */
     bool has_groups;                   /* the accumulator has payloads of groups */
+    struct mr_open_traces open;
+    struct mr_accumulator *open_accumulator; /* of them alone; empty between deltas */
+    bool has_news; /* somebody has told something since the last deltas left */
 };
 
 static void name_counters(struct mr_filter *filter)
@@ -61,9 +66,13 @@ static enum mr_status merge_open(struct mr_filter *filter, const void *config,
     name_counters(filter);
     status = mr_accumulator_new(&merge->config->accumulator, &merge->accumulator);
     if (status == MR_OK)
+        status =
+            mr_accumulator_new(&merge->config->accumulator, &merge->open_accumulator);
+    if (status == MR_OK)
         status = mr_dictionary_new(&merge->config->dictionary, &merge->dictionary);
     if (status != MR_OK) {
         mr_accumulator_free(merge->accumulator);
+        mr_accumulator_free(merge->open_accumulator);
         return mr_error_set(error, status, "merge: %s", mr_status_text(status));
     }
     return MR_OK;
@@ -86,9 +95,11 @@ static void merge_close(struct mr_filter *filter)
 
     while (merge->held)
         mr_batch_free(take_held(merge));
+    mr_open_traces_fini(&merge->open);
     mr_dict_batch_fini(&merge->dict);
     mr_dictionary_free(merge->dictionary);
     mr_accumulator_free(merge->accumulator);
+    mr_accumulator_free(merge->open_accumulator);
 }
 
 /* What the parts have counted since the last time. */
@@ -142,6 +153,13 @@ static enum mr_status emit_dictionary(struct mr_filter *filter, bool is_patient)
     return status == MR_OK ? mr_dict_batch_emit(&merge->dict, filter) : status;
 }
 
+static bool has_open(const struct mr_batch *held)
+{
+    while (held && !held->has_open)
+        held = held->next;
+    return held != NULL;
+}
+
 static enum mr_status emit_held(struct mr_filter *filter, uint64_t created_ns)
 {
     struct merge *merge = mr_filter_state(filter);
@@ -157,35 +175,66 @@ static enum mr_status emit_held(struct mr_filter *filter, uint64_t created_ns)
     return status;
 }
 
-static enum mr_status emit_merged(struct mr_filter *filter, uint64_t created_ns)
+static enum mr_status emit_accumulated(struct mr_filter *filter,
+                                       struct mr_accumulator *accumulator,
+                                       uint64_t created_ns)
 {
-    struct merge *merge = mr_filter_state(filter);
-    enum mr_status status = mr_accumulator_write_begin(merge->accumulator);
+    const struct merge *merge = mr_filter_state(filter);
+    enum mr_status status = mr_accumulator_write_begin(accumulator);
 
     while (status == MR_OK) {
         struct mr_batch *batch = mr_batch_new(MR_BATCH_DELTA);
 
         if (!batch)
             return MR_ENOMEM;
-        status = mr_accumulator_write(merge->accumulator, merge->config->level,
-                                      created_ns, &batch->bytes);
+        status = mr_accumulator_write(accumulator, merge->config->level, created_ns,
+                                      &batch->bytes);
         if (status == MR_OK)
             status = mr_filter_emit(filter, batch);
         else
             mr_batch_free(batch);
     }
-    mr_accumulator_reset(merge->accumulator);
+    mr_accumulator_reset(accumulator);
+    return status == MR_END ? MR_OK : status;
+}
+
+static enum mr_status emit_merged(struct mr_filter *filter, uint64_t created_ns)
+{
+    struct merge *merge = mr_filter_state(filter);
+    enum mr_status status = emit_accumulated(filter, merge->accumulator, created_ns);
+
     merge->has_groups = false;
     tell_counters(filter);
-    return status == MR_END ? MR_OK : status;
+    return status;
+}
+
+/* What is open, of all, with whatever else goes out; where one payload that leaves as it came says so, nobody else has any. */
+static enum mr_status emit_open(struct mr_filter *filter, uint64_t created_ns)
+{
+    struct merge *merge = mr_filter_state(filter);
+    enum mr_status status;
+
+    if (!merge->has_news || has_open(merge->held))
+        return MR_OK;
+    status = mr_open_traces_merge(&merge->open, merge->open_accumulator);
+    if (status == MR_AGAIN) {
+        mr_filter_count(filter, MR_MERGE_OVER_LIMIT, 1);
+        status = MR_OK;
+    }
+    return status == MR_OK ? emit_accumulated(filter, merge->open_accumulator, created_ns)
+                           : status;
 }
 
 /* All of one time, as who is told of open traces takes what is older for ended ones. */
 static enum mr_status emit_deltas(struct mr_filter *filter)
 {
+    struct merge *merge = mr_filter_state(filter);
     uint64_t created_ns = mr_clock_realtime_ns();
-    enum mr_status status = emit_held(filter, created_ns);
+    enum mr_status status = emit_open(filter, created_ns);
 
+    merge->has_news = false;
+    if (status == MR_OK)
+        status = emit_held(filter, created_ns);
     return status == MR_OK ? emit_merged(filter, created_ns) : status;
 }
 
@@ -203,11 +252,13 @@ static enum mr_status process_delta(struct mr_filter *filter,
     enum mr_status status;
 
     mr_accumulator_open(merge->accumulator, mr_buffer_span(&batch->bytes));
+    mr_accumulator_choose(merge->accumulator, MR_ACCUMULATE_NOT_OPEN);
     while ((status = mr_accumulator_merge(merge->accumulator, NULL)) == MR_AGAIN) {
         mr_filter_count(filter, MR_MERGE_EARLY, 1);
         status = emit_all(filter);
         if (status != MR_OK)
             return status;
+        merge->has_news = true; /* the rest of it */
     }
     if (status == MR_EFORMAT) {
         mr_filter_count(filter, MR_MERGE_BAD_DELTA, 1);
@@ -236,30 +287,39 @@ static enum mr_status merge_held(struct mr_filter *filter)
 static bool is_alone(const struct merge *merge, const struct mr_batch *batch)
 {
     return batch->group && !merge->has_groups &&
-           !mr_accumulator_has_open(merge->accumulator) &&
-           (!merge->held || merge->held->group == batch->group);
+           (!merge->held || merge->held->group == batch->group) &&
+           !(batch->has_open && mr_open_traces_has_others(&merge->open, batch->teller));
+}
+
+static enum mr_status take_open(struct mr_filter *filter, const struct mr_batch *batch)
+{
+    struct merge *merge = mr_filter_state(filter);
+    enum mr_status status = mr_open_traces_take(&merge->open, batch, merge->now_ns);
+
+    merge->has_news = true;
+    if (status != MR_ELIMIT)
+        return status;
+    mr_filter_count(filter, MR_MERGE_OVER_LIMIT, 1);
+    return MR_OK;
 }
 
 static enum mr_status take_delta(struct mr_filter *filter, struct mr_batch *batch)
 {
     struct merge *merge = mr_filter_state(filter);
-    enum mr_status status = MR_OK;
+    enum mr_status status = take_open(filter, batch);
 
-    if (is_alone(merge, batch)) {
+    if (status == MR_OK && is_alone(merge, batch)) {
         batch->next = NULL;
         *merge->held_end = batch;
         merge->held_end = &batch->next;
         return MR_OK;
     }
-    if (batch->group) {
-        status = merge_held(filter);
-        merge->has_groups = true;
-    }
+    if (status == MR_OK && (batch->group || batch->has_open))
+        status = merge_held(filter); /* numbers of open traces add up */
+    merge->has_groups |= batch->group != 0;
     if (status == MR_OK)
         status = process_delta(filter, batch);
     mr_batch_free(batch);
-    if (status == MR_OK && merge->held && mr_accumulator_has_open(merge->accumulator))
-        status = merge_held(filter); /* numbers of open traces add up */
     return status;
 }
 
@@ -335,8 +395,10 @@ static void watch_quiet(struct merge *merge)
         merge->quiet_periods = 0;
         return;
     }
-    if (merge->quiet_periods < QUIET_PERIODS && ++merge->quiet_periods == QUIET_PERIODS)
+    if (merge->quiet_periods < QUIET_PERIODS && ++merge->quiet_periods == QUIET_PERIODS) {
         mr_accumulator_release(merge->accumulator);
+        mr_accumulator_release(merge->open_accumulator);
+    }
 }
 
 static enum mr_status merge_tick(struct mr_filter *filter, uint64_t now_ns)
@@ -344,10 +406,12 @@ static enum mr_status merge_tick(struct mr_filter *filter, uint64_t now_ns)
     struct merge *merge = mr_filter_state(filter);
     enum mr_status status;
 
+    merge->now_ns = now_ns;
     if (now_ns < merge->next_ns)
         return MR_OK;
     merge->next_ns = now_ns + merge->period_ns;
     watch_quiet(merge);
+    mr_open_traces_expire(&merge->open, now_ns);
     serve_reannounce(filter);
     status = emit_dictionary(filter, false);
     if (status != MR_OK)
@@ -356,10 +420,7 @@ static enum mr_status merge_tick(struct mr_filter *filter, uint64_t now_ns)
         return MR_OK;
     if (mr_filter_can_emit(filter))
         return emit_deltas(filter);
-    status = merge_held(filter);
-    mr_accumulator_forget_open(
-        merge->accumulator); /* each period's deltas tell them anew */
-    return status;
+    return merge_held(filter);
 }
 
 /* Who ends knows of no open trace: they have ended, or their senders tell of them elsewhere. */
@@ -368,7 +429,7 @@ static enum mr_status merge_drain(struct mr_filter *filter)
     struct merge *merge = mr_filter_state(filter);
     enum mr_status status = merge_held(filter);
 
-    mr_accumulator_forget_open(merge->accumulator);
+    mr_open_traces_fini(&merge->open);
     return status == MR_OK ? emit_all(filter) : status;
 }
 

@@ -6,7 +6,8 @@
  * Deltas are merged exactly (pipeline/accumulate.h) and leave when the period is over and
  * the next filter has room; while it has none they are merged longer. What one lane told
  * at once (mr_batch.group) leaves as it came, where no other lane told anything in the
- * period: there is nothing to merge it with but what counts no calls. A full accumulator,
+ * period: there is nothing to merge it with but what counts no calls. What is open, of all lanes
+ * and workers below, goes out with every delta (pipeline/open_traces.h). A full accumulator,
  * or one with too many windows, leaves early and waits for room if it must. Dictionary
  * items leave with the period before the deltas, each once, and again when it gets better
  * or when `reannounce` changes (a new receiver). Other batches pass unchanged.

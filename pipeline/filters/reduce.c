@@ -51,6 +51,8 @@ static enum mr_status reduce_open(struct mr_filter *filter, const void *config,
     reduce->group = mr_batch_new_group();
     reduce->filter = filter;
     reduce->config = config;
+    if (mr_id_random(&reduce->teller) != MR_OK)
+        return mr_error_set(error, MR_EIO, "reduce: no random number from the system");
     if (!is_sound(config))
         return mr_error_set(error, MR_EUSAGE,
                             "reduce: a limit is missing or out of range");

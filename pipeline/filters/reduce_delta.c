@@ -34,6 +34,8 @@ enum mr_status mr_reduce_room(struct mr_reduce *reduce)
         return MR_ENOMEM;
     reduce->payload++;
     reduce->batch->group = reduce->group;
+    reduce->batch->teller = reduce->teller;
+    reduce->batch->telling = reduce->group;
     mr_delta_begin(&reduce->writer, &reduce->batch->bytes);
     mr_delta_head(&reduce->writer, reduce->config->level, mr_clock_realtime_ns());
     return MR_OK;
@@ -443,6 +445,7 @@ static enum mr_status open_row(struct mr_reduce *reduce, struct mr_entry *entry)
     if (status != MR_OK)
         return status;
     mr_delta_open(&reduce->writer, number, stack, &entry->open);
+    reduce->batch->has_open = true;
     entry->open = (struct mr_open_stats){0};
     return mr_delta_status(&reduce->writer);
 }
@@ -467,7 +470,9 @@ enum mr_status mr_reduce_flush(struct mr_reduce *reduce)
     enum mr_status status;
 
     mr_templates_settle(reduce);
-    status = flush_paths(reduce);
+    status = flush_open(reduce);
+    if (status == MR_OK)
+        status = flush_paths(reduce);
     if (status == MR_OK)
         status = flush_counters(reduce);
     if (status == MR_OK)
@@ -478,8 +483,6 @@ enum mr_status mr_reduce_flush(struct mr_reduce *reduce)
         status = mr_reduce_exemplars_flush(reduce);
     if (status == MR_OK)
         status = flush_ledger(reduce);
-    if (status == MR_OK)
-        status = flush_open(reduce);
     if (status == MR_OK && reduce->batch)
         status = emit_payload(reduce);
     if (status != MR_OK)

@@ -107,6 +107,7 @@ struct rig {
     struct seen *seen_pointer;
     struct mr_graph *graph;
     uint64_t now_ns;
+    uint64_t tellings;
 };
 
 static void start(struct rig *rig, const struct mr_merge_config *config)
@@ -145,30 +146,56 @@ static uint64_t counter(const struct rig *rig, enum mr_merge_counter which)
 
 #define CREATED_NS UINT64_C(1700000000000000000)
 
-static void push_group(struct rig *rig, uint64_t group, uint64_t site, uint64_t window,
-                       uint64_t calls)
+/* Payload of a lane's group, or (0) of a worker below. `open` traces are open on its path. */
+struct told {
+    uint64_t teller, group, telling;
+    uint64_t site, window, calls, open;
+};
+
+static void push_told(struct rig *rig, const struct told *told)
 {
     struct mr_batch *batch = mr_batch_new(MR_BATCH_DELTA);
-    const struct mr_entry_stats stats = {{1}, {calls}, {10}};
-    const struct mr_open_stats open = {.count = 1, .ages = {1}, .oldest_ns = 5};
+    const struct mr_entry_stats stats = {{1}, {told->calls}, {10}};
+    const struct mr_open_stats open = {
+        .count = told->open, .ages = {told->open}, .oldest_ns = 5};
     struct mr_delta_writer w;
     uint32_t path;
 
     assert_non_null(batch);
-    batch->group = group;
+    batch->group = told->group;
+    batch->teller = (struct mr_id){3, told->teller};
+    batch->telling = told->telling;
+    batch->has_open = told->open > 0;
     mr_delta_begin(&w, &batch->bytes);
     mr_delta_head(&w, 9, CREATED_NS);
     path = mr_delta_path(&w, MR_DELTA_NONE, mr_delta_scope(&w, (struct mr_id){1, 1}),
-                         mr_delta_site(&w, (struct mr_id){2, site}), 0);
-    mr_delta_entry_stat(&w, path, window, &stats);
-    mr_delta_open(&w, path, path, &open);
+                         mr_delta_site(&w, (struct mr_id){2, told->site}), 0);
+    if (told->open)
+        mr_delta_open(&w, path, path, &open);
+    if (told->calls)
+        mr_delta_entry_stat(&w, path, told->window, &stats);
     assert_int_equal(mr_delta_status(&w), MR_OK);
     assert_int_equal(mr_graph_push(rig->graph, batch), MR_OK);
 }
 
+static void push_group(struct rig *rig, uint64_t lane, uint64_t group, uint64_t site,
+                       uint64_t calls)
+{
+    push_told(rig, &(struct told){lane, group, group, site, 100, calls, 0});
+}
+
 static void push_delta(struct rig *rig, uint64_t site, uint64_t window, uint64_t calls)
 {
-    push_group(rig, 0, site, window, calls);
+    push_told(rig, &(struct told){9, 0, ++rig->tellings, site, window, calls, 0});
+}
+
+/* Lane or worker `teller` tells that so many traces are open, and counts a call. */
+static void push_open(struct rig *rig, uint64_t teller, bool is_lane, uint64_t open)
+{
+    uint64_t telling = ++rig->tellings;
+
+    push_told(rig,
+              &(struct told){teller, is_lane ? telling : 0, telling, 1, 100, 1, open});
 }
 
 static void push_counter(struct rig *rig)
@@ -242,18 +269,17 @@ static void without_room_it_merges_longer(void **state)
     start(&rig, &config);
     mr_store_release(&rig.seen.has_room, false);
     for (int i = 0; i < 20; i++) {
-        push_delta(&rig, 1, 100, 1);
+        push_open(&rig, 1, false, 1);
         push_site(&rig, 1, MR_QUALITY_OFFSET, "one");
         pass(&rig, 10);
     }
     assert_int_equal(rig.seen.deltas + rig.seen.dicts, 0);
     mr_store_release(&rig.seen.has_room, true);
-    push_delta(&rig, 1, 100, 1);
+    push_open(&rig, 1, false, 1);
     pass(&rig, 10);
-    assert_int_equal(rig.seen.deltas, 1);
+    assert_int_equal(rig.seen.deltas, 2);
     assert_int_equal(rig.seen.calls, 21);
-    assert_int_equal(rig.seen.open_count,
-                     1); /* the last round's, not twenty times the same one */
+    assert_int_equal(rig.seen.open_count, 1); /* not 21 times the same one */
     assert_int_equal(rig.seen.items, 1);
     assert_false(rig.seen.dict_after_delta);
     mr_graph_free(rig.graph);
@@ -266,9 +292,10 @@ static void who_ends_knows_of_no_open_trace(void **state)
 
     (void)state;
     start(&rig, &config);
-    push_delta(&rig, 1, 100, 1);
+    push_open(&rig, 1, false, 1);
+    push_open(&rig, 2, true, 1);
     assert_int_equal(mr_graph_drain(rig.graph), MR_OK);
-    assert_int_equal(rig.seen.calls, 1);
+    assert_int_equal(rig.seen.calls, 2);
     assert_int_equal(rig.seen.opens, 0);
     mr_graph_free(rig.graph);
 }
@@ -380,8 +407,8 @@ static void what_one_lane_told_leaves_as_it_came(void **state)
 
     (void)state;
     start(&rig, &config);
-    push_group(&rig, 7, 1, 100, 2);
-    push_group(&rig, 7, 2, 100, 3);
+    push_told(&rig, &(struct told){1, 7, 7, 1, 100, 2, 4});
+    push_group(&rig, 1, 7, 2, 3);
     push_counter(&rig); /* is no reason to merge them */
     push_site(&rig, 1, MR_QUALITY_OFFSET, "a");
     pass(&rig, MR_MERGE_PERIOD_NS - 1);
@@ -389,14 +416,15 @@ static void what_one_lane_told_leaves_as_it_came(void **state)
     pass(&rig, 1);
     assert_int_equal(rig.seen.deltas, 3);
     assert_int_equal(rig.seen.calls, 5);
-    assert_int_equal(rig.seen.opens, 2);
+    assert_int_equal(rig.seen.opens, 1);
     assert_int_equal(counter(&rig, MR_MERGE_PASSED), 2);
     assert_false(rig.seen.dict_after_delta);
     assert_false(rig.seen.has_other_time); /* or what is open would be taken for old */
     assert_true(rig.seen.created_ns > CREATED_NS);
-    push_group(&rig, 8, 1, 100, 2);
+    push_group(&rig, 1, 8, 1, 2);
     pass(&rig, MR_MERGE_PERIOD_NS);
     assert_int_equal(counter(&rig, MR_MERGE_PASSED), 3);
+    assert_int_equal(rig.seen.opens, 1); /* it has none any more */
     assert_int_equal(rig.seen.level, 9);
     mr_graph_free(rig.graph);
 }
@@ -409,9 +437,9 @@ static void what_two_lanes_told_is_merged(void **state)
     (void)state;
     start(&rig, &config);
     for (uint64_t period = 1; period <= 2; period++) {
-        push_group(&rig, 2 * period, 1, 100, 2);
-        push_group(&rig, 2 * period + 1, 1, 100, 3);
-        push_group(&rig, 2 * period + 1, 2, 100, 4);
+        push_group(&rig, 1, 2 * period, 1, 2);
+        push_group(&rig, 2, 2 * period + 1, 1, 3);
+        push_group(&rig, 2, 2 * period + 1, 2, 4);
         pass(&rig, MR_MERGE_PERIOD_NS);
         assert_int_equal(rig.seen.deltas, period);
         assert_int_equal(rig.seen.calls, 9 * period);
@@ -431,15 +459,64 @@ static void open_traces_of_others_add_up(void **state)
         struct rig rig;
 
         start(&rig, &config);
-        push_group(&rig, is_last ? 0 : 7, 1, 100, 2);
-        push_group(&rig, is_last ? 7 : 0, 1, 100, 3);
+        push_open(&rig, 1, !is_last, 2);
+        push_open(&rig, 2, is_last, 3);
         pass(&rig, MR_MERGE_PERIOD_NS);
-        assert_int_equal(rig.seen.deltas, 1);
         assert_int_equal(rig.seen.opens, 1);
-        assert_int_equal(rig.seen.open_count, 2);
-        assert_int_equal(rig.seen.calls, 5);
+        assert_int_equal(rig.seen.open_count, 5);
+        assert_int_equal(rig.seen.calls, 2);
+        assert_int_equal(counter(&rig, MR_MERGE_PASSED), 0);
         mr_graph_free(rig.graph);
     }
+}
+
+/* In each delta there is what all have open, whoever tells anything in the period, and however often. */
+static void open_traces_hold_until_they_are_told_anew(void **state)
+{
+    const struct mr_merge_config config = {.level = 3};
+
+    (void)state;
+    for (int is_lane = 0; is_lane < 2; is_lane++) {
+        struct rig rig;
+
+        start(&rig, &config);
+        push_open(&rig, 1, is_lane, 2);
+        for (uint32_t period = 1; period <= 3; period++) {
+            push_open(&rig, 2, is_lane, 1);
+            push_open(&rig, 2, is_lane, 3); /* a table was full */
+            pass(&rig, MR_MERGE_PERIOD_NS);
+            assert_int_equal(rig.seen.opens, period);
+            assert_int_equal(rig.seen.open_count, 5);
+        }
+        push_open(&rig, 2, is_lane, 0);
+        pass(&rig, MR_MERGE_PERIOD_NS);
+        assert_int_equal(rig.seen.opens, 4);
+        assert_int_equal(rig.seen.open_count, 2);
+        push_open(&rig, 1, is_lane, 0);
+        pass(&rig, MR_MERGE_PERIOD_NS);
+        assert_int_equal(rig.seen.opens, 4);
+        assert_int_equal(rig.seen.calls, 9);
+        pass(&rig, MR_MERGE_PERIOD_NS);
+        assert_int_equal(rig.seen.opens, 4); /* nothing is told, nothing is repeated */
+        mr_graph_free(rig.graph);
+    }
+}
+
+static void who_tells_nothing_for_long_has_no_open_trace(void **state)
+{
+    const struct mr_merge_config config = {.level = 3};
+    struct rig rig;
+
+    (void)state;
+    start(&rig, &config);
+    push_open(&rig, 1, false, 2);
+    pass(&rig, MR_OPEN_TOLD_FOR_NS);
+    push_open(&rig, 2, false, 1);
+    pass(&rig, MR_MERGE_PERIOD_NS - 1);
+    assert_int_equal(rig.seen.open_count, 2);
+    pass(&rig, 1);
+    assert_int_equal(rig.seen.open_count, 1);
+    mr_graph_free(rig.graph);
 }
 
 static void without_room_what_is_held_is_merged(void **state)
@@ -451,17 +528,17 @@ static void without_room_what_is_held_is_merged(void **state)
     start(&rig, &config);
     mr_store_release(&rig.seen.has_room, false);
     for (uint64_t i = 1; i <= 20; i++) {
-        push_group(&rig, i, 1, 100, 1);
+        push_open(&rig, 1, true, 1);
         pass(&rig, 10);
     }
     assert_int_equal(rig.seen.deltas, 0);
     mr_store_release(&rig.seen.has_room, true);
-    push_group(&rig, 21, 1, 100, 1);
+    push_open(&rig, 1, true, 1);
     pass(&rig, 10);
-    assert_int_equal(rig.seen.deltas, 1);
     assert_int_equal(rig.seen.calls, 21);
+    assert_int_equal(rig.seen.opens, 1);
     assert_int_equal(rig.seen.open_count, 1);
-    push_group(&rig, 22, 1, 100, 1);
+    push_open(&rig, 1, true, 1);
     assert_int_equal(mr_graph_drain(rig.graph), MR_OK);
     assert_int_equal(rig.seen.calls, 22);
     assert_int_equal(rig.seen.opens, 1); /* who ends knows of none */
@@ -478,7 +555,7 @@ static void many_lanes_leave_early(void **state)
     start(&rig, &config);
     for (uint64_t group = 1; group <= 20; group++)
         for (uint64_t site = 0; site < 5; site++)
-            push_group(&rig, group, site, 100, 1);
+            push_group(&rig, group, group, site, 1);
     assert_true(counter(&rig, MR_MERGE_EARLY) > 0);
     assert_int_equal(mr_graph_drain(rig.graph), MR_OK);
     assert_int_equal(rig.seen.calls, 100);
@@ -499,6 +576,8 @@ int main(void)
         cmocka_unit_test(what_one_lane_told_leaves_as_it_came),
         cmocka_unit_test(what_two_lanes_told_is_merged),
         cmocka_unit_test(open_traces_of_others_add_up),
+        cmocka_unit_test(open_traces_hold_until_they_are_told_anew),
+        cmocka_unit_test(who_tells_nothing_for_long_has_no_open_trace),
         cmocka_unit_test(without_room_what_is_held_is_merged),
         cmocka_unit_test(many_lanes_leave_early),
     };
