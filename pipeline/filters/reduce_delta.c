@@ -35,7 +35,7 @@ enum mr_status mr_reduce_room(struct mr_reduce *reduce)
     reduce->payload++;
     reduce->batch->group = reduce->group;
     reduce->batch->teller = reduce->teller;
-    reduce->batch->telling = reduce->group;
+    reduce->batch->telling = reduce->telling;
     mr_delta_begin(&reduce->writer, &reduce->batch->bytes);
     mr_delta_head(&reduce->writer, reduce->config->level, mr_clock_realtime_ns());
     return MR_OK;
@@ -446,10 +446,12 @@ static enum mr_status open_row(struct mr_reduce *reduce, struct mr_entry *entry)
         return status;
     mr_delta_open(&reduce->writer, number, stack, &entry->open);
     reduce->batch->has_open = true;
+    reduce->batch->telling = reduce->group;
     entry->open = (struct mr_open_stats){0};
     return mr_delta_status(&reduce->writer);
 }
 
+/* First of all: payloads that left before, of windows that have passed, say nothing of what is open. */
 static enum mr_status flush_open(struct mr_reduce *reduce)
 {
     uint64_t now_ns = mr_clock_realtime_ns();
@@ -462,6 +464,9 @@ static enum mr_status flush_open(struct mr_reduce *reduce)
     reduce->had_open = reduce->walk.count > 0;
     for (uint32_t i = 0; i < reduce->walk.count && status == MR_OK; i++)
         status = open_row(reduce, &reduce->entries[reduce->walk.items[i]]);
+    reduce->telling = reduce->group;
+    if (reduce->batch)
+        reduce->batch->telling = reduce->group;
     return status;
 }
 

@@ -359,6 +359,7 @@ struct mr_reduce {
     uint64_t told_ns;               /* CLOCK_MONOTONIC of the last delta */
     uint64_t group;                 /* of the payloads of the next one */
     struct mr_id teller;            /* this lane, as a teller of open traces */
+    uint64_t telling;               /* its last one that has said which there are */
     uint64_t gained_ns;             /* and of the last tick that found something gained */
     bool had_open;                  /* the last delta told of open traces */
     struct mr_bin_index bin_index;

@@ -10,6 +10,7 @@
 #include "pipeline/accumulate.h"
 #include "pipeline/batch.h"
 #include "pipeline/open_traces.h"
+#include "tests/unit/pipeline/support_lane.h"
 
 #define NOW_NS 1000
 
@@ -155,6 +156,55 @@ static void a_full_accumulator_says_so_and_can_be_used_on(void **state)
     mr_open_traces_fini(&open);
 }
 
+#define CALLED 40u
+
+/* Some calls that each call of f1, which is open, makes; every one ends in the second. */
+static void call_all(struct test_lane *lane, uint64_t second)
+{
+    for (uint32_t i = 0; i < CALLED; i++) {
+        uint64_t ns = second * MR_SECOND_NS + 10 * i + 1;
+
+        test_lane_enter(lane, 1, 2 + i, ns);
+        test_lane_exit(lane, 1, 2 + i, ns + 5);
+    }
+    test_lane_send(lane, 1, 0);
+}
+
+/* Payloads of full windows leave between two deltas: none of them says that nothing is open any more. */
+static void a_lane_says_what_is_open_first_and_takes_it_back_with_the_next_delta(
+    void **state)
+{
+    struct mr_reduce_config reduce = MR_REDUCE_CONFIG_DEFAULT;
+    const struct test_options options = {.reduce = &reduce};
+    struct mr_open_traces open = {0};
+    struct test_lane lane;
+    uint32_t between = 0;
+    bool is_told = false;
+
+    (void)state;
+    reduce.delta_bytes_max = 256;
+    test_lane_init(&lane, &options);
+    test_lane_enter(&lane, 1, 1, 0);
+    call_all(&lane, 0);
+    test_lane_tick(&lane, MR_SECOND_NS);
+    for (uint64_t second = 1; second < 5; second++)
+        call_all(&lane, second);
+    test_lane_tick(&lane, MR_SECOND_NS);
+    for (const struct mr_batch *batch = lane.out->first; batch; batch = batch->next) {
+        if (batch->kind != MR_BATCH_DELTA || !batch->group)
+            continue;
+        assert_int_equal(mr_open_traces_take(&open, batch, NOW_NS), MR_OK);
+        is_told |= batch->has_open;
+        between += !batch->has_open;
+        check(&open, is_told, is_told);
+    }
+    assert_true(is_told);
+    assert_true(between > 10);
+    mr_open_traces_fini(&open);
+    test_lane_end(&lane);
+    test_lane_fini(&lane);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -163,6 +213,8 @@ int main(void)
         cmocka_unit_test(who_is_silent_is_forgotten),
         cmocka_unit_test(only_what_is_needed_is_kept_and_no_more_than_the_limit),
         cmocka_unit_test(a_full_accumulator_says_so_and_can_be_used_on),
+        cmocka_unit_test(
+            a_lane_says_what_is_open_first_and_takes_it_back_with_the_next_delta),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
