@@ -112,10 +112,15 @@ static bool is_told(uint32_t seen, uint32_t mark)
     return mark != 0 && (int32_t)(seen - mark) >= 0;
 }
 
+/*
+ * A site that is pruned once more gets a new `since` before it has no `until` any more: one that has none is never seen with the `since` of
+ * the time before, which is told, as then an enter would be taken out and its exit stay.
+ */
 static bool is_absent(const struct mr_ring_pruned *at, const struct mr_pruned_site *site)
 {
-    return is_told(at->seen, mr_load_relaxed(&site->since)) &&
-           !is_told(at->seen, mr_load_relaxed(&site->until));
+    uint32_t until = mr_load_acquire(&site->until); /* [U] */
+
+    return !is_told(at->seen, until) && is_told(at->seen, mr_load_relaxed(&site->since));
 }
 
 /* Forgets calls above it: their exits do not come. */

@@ -76,9 +76,9 @@ static void note_marks(const struct mr_prune_marks *marks, const uint32_t *sites
         struct mr_pruned_site *site = mr_pruned_at(mr_pruned_find(sites[i]));
 
         if (is_pruned) {
-            mr_store_relaxed(&site->until, 0);
             mr_store_relaxed(&site->since, first);
             mr_store_relaxed(&site->settled, first + 1);
+            mr_store_release(&site->until, 0); /* [U] */
         } else {
             mr_store_relaxed(&site->until, first + 1);
         }

@@ -7,7 +7,9 @@
  * alone[]            threads          writer, stats    relaxed: sums
  * counts of a ring   its thread       writer, stats    one instruction; relaxed loads
  * since, settled,    who prunes       writer           relaxed, before the mark that makes
- *  until, is_*                                         them known [P] of prune_marks.h
+ *  is_*                                                them known [P] of prune_marks.h
+ * until              who prunes       writer           the same; release, acquire [U]: none
+ *                                                      is seen with the `since` before it
  * changes            who prunes       writer           release [G], acquire [H]
  * dropped            writer           stats            relaxed
  * told_*             writer           writer

@@ -130,9 +130,9 @@ static void note(struct race *race, const uint32_t *sites, uint32_t count, bool 
         struct mr_pruned_site *site = mr_pruned_at(mr_pruned_add(sites[i]));
 
         if (is_off) {
-            mr_store_relaxed(&site->until, 0);
             mr_store_relaxed(&site->since, first);
             mr_store_relaxed(&site->settled, first + 1);
+            mr_store_release(&site->until, 0);
         } else {
             mr_store_relaxed(&site->until, first + 1);
         }
