@@ -28,11 +28,10 @@ class Watch:
 
     def __init__(self, master):
         self.master = master
-        self.row = self.longest = 0
+        self.row = 0
 
     def look(self):
         self.row = self.row + 1 if hanging(self.master) == OPEN else 0
-        self.longest = max(self.longest, self.row)
         return self.row == IN_A_ROW
 
 
