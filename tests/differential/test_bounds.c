@@ -17,6 +17,7 @@
 #define FEED_WORDS 8192u
 #define LONG_CALLS_DEFAULT UINT64_C(4000000)
 #define NEW_TRACES 60000u
+#define UNKNOWN_CALLS (8000000u / MR_TEST_FEWER)
 #define NEW_CALLS 24u
 #define DEEP UINT64_C(10000000)
 
@@ -197,9 +198,9 @@ static void ids_that_are_never_announced_take_constant_memory(void **state)
 
     (void)state;
     begin(&feed, &reduce);
-    for (uint32_t i = 0; i < 8000000; i++) {
+    for (uint32_t i = 0; i < UNKNOWN_CALLS; i++) {
         call(&feed, 100000 + i);
-        if (i == 4000000)
+        if (i == UNKNOWN_CALLS / 2)
             before = memory();
     }
     assert_true(memory() <= before + MIB);

@@ -60,6 +60,13 @@ static inline uint64_t mr_test_random_next(struct mr_test_random *random)
     return mix ^ mix >> 31;
 }
 
+/* How many times fewer of what is done at random, again and again, a sanitizer's build does: each takes it ten times as long. */
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+#define MR_TEST_FEWER 4u
+#else
+#define MR_TEST_FEWER 1u
+#endif
+
 /* From 0 to limit - 1; limit > 0. */
 static inline uint64_t mr_test_random_below(struct mr_test_random *random, uint64_t limit)
 {
