@@ -240,8 +240,11 @@ static enum mr_status meet_edges(struct mr_joiner *joiner, uint32_t slot)
         status = meet_edge(joiner, part->in.key, slot, false);
     if (status == MR_ESTATE)
         joiner->slots[slot].is_second = true;
-    for (uint32_t i = 0; i < count && status != MR_ENOMEM; i++)
+    for (uint32_t i = 0; i < count && status != MR_ENOMEM; i++) {
         status = meet_edge(joiner, out[i].key, slot, true);
+        if (status == MR_ESTATE)
+            joiner->slots[slot].second_outs |= UINT64_C(1) << i;
+    }
     return status == MR_ENOMEM ? status : MR_OK;
 }
 
@@ -290,6 +293,7 @@ enum mr_status mr_joiner_add(struct mr_joiner *joiner, const struct mr_part *par
     joiner->slots[slot].of = slot;
     joiner->slots[slot].next = MR_JOINER_NONE;
     joiner->slots[slot].is_second = false;
+    joiner->slots[slot].second_outs = 0;
     joiner->slots[slot].group =
         (struct mr_joiner_group){.last = slot, .count = 1, .touched_ns = now_ns};
     link_newest(joiner, slot);

@@ -16,7 +16,8 @@
  *    before its send is 0 ns, and counted (clamped); so is an end before the start.
  *  - A second part with an edge that has its end already (a token attached twice, a forged
  *    id) stands alone, and its trace is incomplete; which one is second is a matter of
- *    arrival. Parts in a circle have no root: incomplete at once. Both are counted.
+ *    arrival. An edge that one part tells twice leads nowhere the second time. Parts in a
+ *    circle have no root: incomplete at once. All are counted.
  *  - A part that comes again is dropped.
  *
  * Bounded: parts_max parts. When add() says MR_ELIMIT, the caller gives the oldest group

@@ -3,10 +3,14 @@
 #ifndef MR_PIPELINE_JOINER_PRIVATE_H
 #define MR_PIPELINE_JOINER_PRIVATE_H
 
+#include <assert.h>
+
 #include "base/table.h"
 #include "pipeline/joiner.h"
 
 #define MR_JOINER_PARTS_LIMIT (1u << 24)
+
+static_assert(MR_PART_EDGES_MAX <= 64, "a bit of second_outs for each");
 
 struct mr_joiner_group { /* valid in the first of its parts */
     uint32_t last, count;
@@ -18,9 +22,10 @@ struct mr_joiner_group { /* valid in the first of its parts */
 struct mr_joiner_slot {
     struct mr_part part;
     struct mr_part_edge *out;
-    uint32_t of;    /* its group: the first part */
-    uint32_t next;  /* of the group; of the free list */
-    bool is_second; /* another part has the other end of its `in` */
+    uint32_t of;          /* its group: the first part */
+    uint32_t next;        /* of the group; of the free list */
+    bool is_second;       /* another part has the other end of its `in` */
+    uint64_t second_outs; /* bit i: another has the end of out[i], or one before it */
     struct mr_joiner_group group;
 };
 

@@ -72,13 +72,17 @@ static uint32_t above(const struct mr_joiner *joiner, uint32_t slot)
     return joiner->edges[edge].from;
 }
 
-/* The part that an edge of this one leads to, or NONE. */
+/* The part that an edge of this one leads to, or NONE, as where it came second. */
 static uint32_t below(const struct mr_joiner *joiner, uint32_t slot, uint32_t out)
 {
-    uint32_t edge = mr_table_find(&joiner->keys, joiner->slots[slot].part.out[out].key);
+    const struct mr_joiner_slot *at = &joiner->slots[slot];
+    uint32_t edge;
 
-    MR_ASSERT(edge != MR_TABLE_NONE);
-    return joiner->edges[edge].from == slot ? joiner->edges[edge].to : MR_JOINER_NONE;
+    if (at->second_outs >> out & 1)
+        return MR_JOINER_NONE;
+    edge = mr_table_find(&joiner->keys, at->part.out[out].key);
+    MR_ASSERT(edge != MR_TABLE_NONE && joiner->edges[edge].from == slot);
+    return joiner->edges[edge].to;
 }
 
 /* The part that nothing leads to; of a circle, the one with the smallest id. */

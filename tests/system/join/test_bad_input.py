@@ -86,6 +86,39 @@ def test_headers(chain):
     chain.stop(master)
 
 
+def same_send(worker, what):
+    run = subprocess.run([system.BIN / "same_send", worker.endpoint, what], capture_output=True, text=True, timeout=60, check=False)
+    check(run.returncode == 0, f"same_send {what}: {run.stderr}")
+
+
+def levels(node):
+    """Down the first child of each, whose siblings are edges that lead nowhere."""
+    yield node
+    if node["children"]:
+        check(all(child["missing"] for child in node["children"][1:]), f"{node['children']}")
+        yield from levels(node["children"][0])
+
+
+def test_sends_of_one_id(chain):
+    """As no probe makes them. They meet at the master, where what is incomplete ends: it counts them, and goes on."""
+    master = chain.master("--join-timeout", "10s", store=chain.folder / "sends")
+    worker = chain.worker(master.endpoint)
+    same_send(worker, "deep")  # waits
+    for what, waiting in (("send", 5), ("send", 6), ("receive", 5)):  # a whole trace, and the second send is alone
+        same_send(worker, what)
+        system.wait_until(lambda number=waiting: master.get("/api/v1/traces")["parts_waiting"] == number, 30, f"{what}: {waiting} wait")
+    system.wait_until(lambda: sums(master) == {"ok": 1, "failed": 0, "incomplete": 2}, 60, f"traces {sums(master)}")
+    rows = master.get("/api/v1/traces")["traces"]
+    deep = max((list(levels(row["tree"])) for row in rows), key=len)
+    check([node["missing"] for node in deep] == [False] * 4 + [True], f"{deep[0]}")
+    check([node["edge"]["count"] for node in deep[1:4]] == [1] * 3, f"{deep[0]}")
+    parts = master.get("/api/v1/ledger")["parts"]
+    check(parts["balanced"] and parts["joined"] == 2 and parts["incomplete"] == 5, f"{parts}")
+    check(counters(master)["join_doubles"] > 1, f"{counters(master)}")
+    chain.stop(worker)
+    chain.stop(master)
+
+
 def test_nothing_on():
     """Without a receiver the same programs do the same, and no header is made."""
     with system.System() as chain:
@@ -107,6 +140,7 @@ def test():
     with system.System() as chain:
         test_tokens(chain)
         test_headers(chain)
+        test_sends_of_one_id(chain)
     test_nothing_on()
 
 

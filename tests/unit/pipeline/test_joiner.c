@@ -408,6 +408,81 @@ static void test_a_token_attached_twice_is_one_whole_trace_and_an_incomplete_one
     }
 }
 
+/* Ends all that waits; how many traces there are of each status. */
+static void end_all(struct mr_joiner *joiner, uint32_t statuses[MR_PART_STATUSES])
+{
+    struct mr_joined joined;
+
+    while (mr_joiner_take(joiner, &joined))
+        statuses[joined.status]++;
+    (void)mr_joiner_end(joiner, UINT64_MAX);
+    while (mr_joiner_take(joiner, &joined))
+        statuses[joined.status]++;
+}
+
+static void test_a_send_told_by_two_parts_is_a_whole_trace_and_an_incomplete_one(
+    void **state)
+{
+    const struct mr_part_edge out = edge(1);
+    struct mr_part parts[] = {sender(1, &out, 1), sender(2, &out, 1), leaf(3, 1)};
+    int orders[][3] = {{0, 1, 2}, {1, 2, 0}, {2, 0, 1}};
+
+    (void)state;
+    for (size_t i = 0; i < 3; i++) {
+        uint32_t statuses[MR_PART_STATUSES] = {0};
+        struct mr_joiner *joiner;
+        struct mr_joined joined;
+
+        assert_int_equal(mr_joiner_new(8, &joiner), MR_OK);
+        for (size_t j = 0; j < 3; j++) {
+            assert_int_equal(mr_joiner_add(joiner, &parts[orders[i][j]], j, NULL), MR_OK);
+            while (mr_joiner_take(joiner, &joined))
+                statuses[joined.status]++;
+        }
+        end_all(joiner, statuses); /* the edge of the second is gone with the whole one */
+        assert_int_equal(statuses[MR_PART_OK], 1);
+        assert_int_equal(statuses[MR_PART_INCOMPLETE], 1);
+        mr_joiner_free(joiner);
+    }
+}
+
+/* One below the other, each with every edge told as often as a part may. */
+static void test_a_send_told_twice_by_a_part_leads_to_one_part(void **state)
+{
+    enum { DEEP = 4 };
+    struct mr_part_edge out[DEEP][MR_PART_EDGES_MAX];
+    struct mr_joiner *joiner;
+    struct mr_joined joined;
+    struct mr_joiner_stats stats;
+
+    (void)state;
+    assert_int_equal(mr_joiner_new(8, &joiner), MR_OK);
+    for (uint64_t i = 0; i < DEEP; i++) {
+        struct mr_part part = leaf(i + 1, i);
+
+        for (uint32_t j = 0; j < MR_PART_EDGES_MAX; j++)
+            out[i][j] = edge(i + 1);
+        if (i == 0)
+            part.in.kind = MR_EDGE_NONE;
+        part.out = out[i];
+        part.out_count = MR_PART_EDGES_MAX;
+        assert_int_equal(mr_joiner_add(joiner, &part, 1, NULL), MR_OK);
+    }
+    assert_int_equal(mr_joiner_end(joiner, UINT64_MAX), 1);
+    assert_true(mr_joiner_take(joiner, &joined));
+    assert_int_equal(joined.status, MR_PART_INCOMPLETE);
+    assert_int_equal(joined.part_count, DEEP);
+    assert_int_equal(joined.edge_count, DEEP - 1);
+    assert_int_equal(
+        joined.node_count,
+        2 * DEEP); /* beside each part, one that is missing; below the last, too */
+    assert_false(mr_joiner_take(joiner, &joined));
+    mr_joiner_stats(joiner, &stats);
+    assert_int_equal(stats.doubles, DEEP * (MR_PART_EDGES_MAX - 1));
+    assert_int_equal(stats.waiting, 0);
+    mr_joiner_free(joiner);
+}
+
 static void test_parts_in_a_circle_are_incomplete_at_once(void **state)
 {
     const struct mr_part_edge to_b = edge(1), to_a = edge(2), to_self = edge(3);
@@ -509,6 +584,9 @@ int main(void)
         cmocka_unit_test(test_a_part_that_comes_again_is_dropped),
         cmocka_unit_test(
             test_a_token_attached_twice_is_one_whole_trace_and_an_incomplete_one),
+        cmocka_unit_test(
+            test_a_send_told_by_two_parts_is_a_whole_trace_and_an_incomplete_one),
+        cmocka_unit_test(test_a_send_told_twice_by_a_part_leads_to_one_part),
         cmocka_unit_test(test_parts_in_a_circle_are_incomplete_at_once),
         cmocka_unit_test(test_no_more_parts_than_the_limit),
         cmocka_unit_test(test_a_trace_too_large_for_a_shape_says_so),
