@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * stream:  base_event, last, reduced, lost_sum, closed, last_ns u64; trace_count u32, that many u64; depth u32, that many
- *          {enter_ns, child_ns u64, site 16 bytes, flags u16}
+ *          {enter_ns, child_ns u64, site 16 bytes, flags u16}; then resume_links.c, if it has any
  * site:    0, path, build-id, offset u64 (a function) or 1, app, name, file, line u32, flags u8 (a span); strings: size u32, bytes
  */
 #include "pipeline/resume.h"
@@ -29,12 +29,18 @@ struct mr_resume *mr_resume_new(const struct mr_resume_sites *sites)
     return resume;
 }
 
+static void free_stream(struct mr_resume_stream *stream)
+{
+    free(stream->calls);
+    mr_resume_free_links(stream->links);
+}
+
 void mr_resume_free(struct mr_resume *resume)
 {
     if (!resume)
         return;
     for (uint32_t i = 0; i < resume->stream_count; i++)
-        free(resume->streams[i].calls);
+        free_stream(&resume->streams[i]);
     free(resume->streams);
     free(resume);
 }
@@ -82,7 +88,7 @@ enum mr_status mr_resume_put_stream(struct mr_buffer *buffer,
         at = mr_put_u16(at + 16, call->flags);
     }
     mr_buffer_commit(buffer, size);
-    return MR_OK;
+    return stream->links ? mr_resume_put_links(buffer, stream->links) : MR_OK;
 }
 
 static bool is_time(uint64_t ns)
@@ -114,19 +120,19 @@ static bool is_sound(struct mr_resume_stream *stream)
            stream->lost_sum <= stream->last - stream->reduced;
 }
 
-static bool take_calls(struct mr_resume_stream *stream, struct mr_span bytes)
+static bool take_calls(struct mr_resume_stream *stream, struct mr_span *bytes)
 {
     for (uint32_t i = 0; i < stream->depth; i++) {
         struct mr_resume_call *call = &stream->calls[i];
         struct mr_span id;
 
-        if (!mr_span_take_u64(&bytes, &call->enter_ns) ||
-            !mr_span_take_u64(&bytes, &call->child_ns) ||
-            !mr_span_take(&bytes, 16, &id) || !mr_span_take_u16(&bytes, &call->flags))
+        if (!mr_span_take_u64(bytes, &call->enter_ns) ||
+            !mr_span_take_u64(bytes, &call->child_ns) || !mr_span_take(bytes, 16, &id) ||
+            !mr_span_take_u16(bytes, &call->flags))
             return false;
         call->site_id = mr_id_get(id.data);
     }
-    return bytes.size == 0;
+    return true;
 }
 
 static enum mr_status take_stream(struct mr_resume_stream *stream, struct mr_span bytes)
@@ -146,12 +152,14 @@ static enum mr_status take_stream(struct mr_resume_stream *stream, struct mr_spa
             return MR_EFORMAT;
     if (!mr_span_take_u32(&bytes, &stream->depth) ||
         stream->depth > MR_RESUME_CALLS_MAX ||
-        bytes.size != (size_t)CALL_SIZE * stream->depth)
+        bytes.size < (size_t)CALL_SIZE * stream->depth)
         return MR_EFORMAT;
     stream->calls = calloc((size_t)stream->depth + 1, sizeof(*stream->calls));
     if (!stream->calls)
         return MR_ENOMEM;
-    return take_calls(stream, bytes) && is_sound(stream) ? MR_OK : MR_EFORMAT;
+    if (!take_calls(stream, &bytes) || !is_sound(stream))
+        return MR_EFORMAT;
+    return bytes.size ? mr_resume_take_links(bytes, &stream->links) : MR_OK;
 }
 
 enum mr_status mr_resume_add_stream(struct mr_resume *resume, uint32_t id,
@@ -174,7 +182,7 @@ enum mr_status mr_resume_add_stream(struct mr_resume *resume, uint32_t id,
     if (status == MR_OK)
         resume->streams[resume->stream_count++] = stream;
     else
-        free(stream.calls);
+        free_stream(&stream);
     return status;
 }
 

@@ -5,7 +5,8 @@
  * (the source) and reduce (the streams) as bytes of marks, read by who starts again; nothing read is trusted.
  *
  * What is not told: which calls of an open trace have closed already (it ends incomplete, with its calls and times right), values of
- * counters at the enters, sends and hand-offs of open traces.
+ * counters at the enters. Sends, receives and hand-offs of parts that have not gone up yet are told: a trace of several parts is one,
+ * incomplete where a call tree of it was open.
  *
  *     status = mr_resume_add_stream(resume, id, bytes);       // MR_EFORMAT: damaged
  *     source->resume = resume;                                // owned by the source from now on
@@ -19,6 +20,7 @@
 #include "base/id.h"
 #include "base/table.h"
 #include "net/chunk.h"
+#include "net/part.h"
 #include "pipeline/batch.h"
 #include "pipeline/sites.h"
 
@@ -27,6 +29,11 @@
 
 #define MR_RESUME_TRACES_MAX 2u     /* open in a stream */
 #define MR_RESUME_CALLS_MAX 262144u /* of a stream; as deep as reconstruct goes */
+
+/* Parts of a stream that may not have gone up: of its open roots, of the next one (NEXT), of what is attached. */
+#define MR_RESUME_NEXT MR_RESUME_TRACES_MAX
+#define MR_RESUME_ATTACHED (MR_RESUME_TRACES_MAX + 1)
+#define MR_RESUME_PARTS_MAX (MR_RESUME_TRACES_MAX + 2)
 
 #define MR_RESUME_CALL_FLAGS                                                             \
     (MR_EVENT_OUTER | MR_EVENT_ROOT | MR_EVENT_FAILED | MR_EVENT_UNKNOWN)
@@ -38,6 +45,21 @@ struct mr_resume_call {
     uint16_t flags; /* of MR_RESUME_CALL_FLAGS */
 };
 
+struct mr_resume_part {
+    uint32_t place;      /* number of the open root, outermost 0; NEXT, ATTACHED */
+    bool is_ended;       /* its call tree has: path, node, times and status are set */
+    struct mr_part part; /* but for id, source and shift_ns */
+};
+
+/* What reduce knows of parts (pipeline/filters/reduce_links.c). */
+struct mr_resume_links {
+    uint32_t nested, trees_outside, tree_count; /* of what is attached */
+    bool is_attached;
+    uint32_t part_count;
+    struct mr_resume_part parts[MR_RESUME_PARTS_MAX]; /* by place */
+    struct mr_part_edge *edges;                       /* owned; of parts that were read */
+};
+
 struct mr_resume_stream {
     uint32_t id;
     uint64_t base_event, last, reduced, lost_sum; /* the ledger, as told */
@@ -46,7 +68,8 @@ struct mr_resume_stream {
     uint64_t trace_calls[MR_RESUME_TRACES_MAX];   /* closed in its open traces so far */
     uint32_t trace_count;                         /* its open roots */
     uint32_t depth, outer_depth;
-    struct mr_resume_call *calls; /* owned; outermost first */
+    struct mr_resume_call *calls;  /* owned; outermost first */
+    struct mr_resume_links *links; /* owned; NULL: it has none */
 };
 
 /* What decode knows of a source. Numbers alone, so that they can be kept as they are. */
@@ -83,6 +106,12 @@ enum mr_status mr_resume_put_source(struct mr_buffer *buffer,
                                     const struct mr_resume_source *source);
 enum mr_status mr_resume_put_stream(struct mr_buffer *buffer,
                                     const struct mr_resume_stream *stream);
+
+/* resume_links.c: the end of a stream's bytes. */
+enum mr_status mr_resume_put_links(struct mr_buffer *buffer,
+                                   const struct mr_resume_links *links);
+enum mr_status mr_resume_take_links(struct mr_span bytes, struct mr_resume_links **links);
+void mr_resume_free_links(struct mr_resume_links *links); /* NULL allowed */
 
 void mr_resume_sites_init(struct mr_resume_sites *sites);
 void mr_resume_sites_fini(struct mr_resume_sites *sites);

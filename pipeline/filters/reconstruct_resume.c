@@ -4,10 +4,19 @@
 #include "pipeline/filters/reconstruct_private.h"
 #include "pipeline/resume.h"
 
+/* What is attached within a call tree: right below the innermost call, or below the one that a call tree of it is in. */
+static void resume_attached(struct mr_reconstruct_stream *stream,
+                            const struct mr_resume_links *links)
+{
+    stream->attached = links->nested + links->is_attached;
+    if (links->is_attached && links->trees_outside > 0)
+        stream->attach_depth =
+            stream->forced_depth ? stream->forced_depth - 1 : stream->depth;
+}
+
 /*
- * What is attached is not told: until the next mr_attach(), calls right below are no roots of their own. Calls that were
- * learned are outer frames as they were; of how many children the others had ended, and of learned ones that are not open,
- * nothing is told.
+ * Calls that were learned are outer frames as they were; of how many children the others had ended, and of learned ones that
+ * are not open, nothing is told.
  */
 enum mr_status mr_reconstruct_resume(struct mr_reconstruct_stream *stream)
 {
@@ -27,6 +36,8 @@ enum mr_status mr_reconstruct_resume(struct mr_reconstruct_stream *stream)
         if (i > from->outer_depth && call->flags & MR_EVENT_ROOT)
             stream->forced_depth = i + 1;
     }
+    if (from->links)
+        resume_attached(stream, from->links);
     if (from->depth > from->outer_depth)
         mr_reconstruct_watch_root(stream, from->calls[from->outer_depth].enter_ns);
     stream->watch.first_ns = from->depth ? from->calls[0].enter_ns : from->last_ns;

@@ -19,11 +19,15 @@
  * one flag. Bounded: MR_PART_EDGES_MAX edges of a part (the rest are lost, budget, and the
  * part incomplete), TREES_MAX call trees of an attachment.
  */
+#include <assert.h>
 #include <string.h>
 
 #include "base/assert.h"
 #include "net/ids.h"
 #include "pipeline/filters/reduce_private.h"
+#include "pipeline/resume.h"
+
+static_assert(MR_RESUME_TRACES_MAX == MR_REDUCE_TRACES_OPEN, "a draft of each");
 
 #define EDGES_FIRST 4u
 #define TREES_MAX 256u /* of one attachment */
@@ -495,6 +499,92 @@ enum mr_status mr_reduce_links_end(struct mr_reduce *reduce,
     if (status == MR_OK && links->next.is_used)
         status = tell_stub(reduce, stream, &links->next, ns);
     mr_reduce_links_free(stream);
+    return status;
+}
+
+/* What a spool keeps, so that who goes on from it tells the parts that were not told yet (pipeline/resume.h). */
+
+static struct draft *draft_at(struct mr_reduce_links *links, uint32_t place)
+{
+    if (place == MR_RESUME_NEXT)
+        return &links->next;
+    return place == MR_RESUME_ATTACHED ? &links->attached : &links->trees[place];
+}
+
+static void give_draft(const struct draft *draft, uint32_t place,
+                       struct mr_resume_part *given)
+{
+    *given = (struct mr_resume_part){.place = place,
+                                     .is_ended = draft->is_ended,
+                                     .part = {.trace = draft->trace,
+                                              .path = draft->path,
+                                              .node = draft->node,
+                                              .start_ns = draft->start_ns,
+                                              .end_ns = draft->end_ns,
+                                              .status = draft->status,
+                                              .flags = draft->is_cut ? MR_PART_CUT : 0,
+                                              .in = draft->in,
+                                              .out = draft->out,
+                                              .out_count = draft->out_count}};
+}
+
+bool mr_reduce_links_give(const struct mr_reduce_stream *stream,
+                          struct mr_resume_links *given)
+{
+    struct mr_reduce_links *links = stream->links;
+
+    if (!links || (!stream->has_links && links->nested == 0))
+        return false;
+    *given = (struct mr_resume_links){.nested = links->nested,
+                                      .trees_outside = links->trees_outside,
+                                      .tree_count = links->tree_count,
+                                      .is_attached = links->is_attached};
+    for (uint32_t place = 0; place < MR_RESUME_PARTS_MAX; place++)
+        if (draft_at(links, place)->is_used)
+            give_draft(draft_at(links, place), place, &given->parts[given->part_count++]);
+    return true;
+}
+
+static enum mr_status take_draft(struct draft *draft, const struct mr_resume_part *from)
+{
+    const struct mr_part *part = &from->part;
+    enum mr_status status = MR_OK;
+
+    *draft = (struct draft){.is_used = true,
+                            .is_ended = from->is_ended,
+                            .is_cut = part->flags & MR_PART_CUT,
+                            .in = part->in,
+                            .trace = part->trace,
+                            .path = part->path,
+                            .node = part->node,
+                            .start_ns = part->start_ns,
+                            .end_ns = part->end_ns,
+                            .status = part->status};
+    for (uint32_t i = 0; i < part->out_count && status == MR_OK; i++)
+        (void)add_out(draft, &part->out[i], &status);
+    return status;
+}
+
+enum mr_status mr_reduce_links_take(struct mr_reduce_stream *stream,
+                                    const struct mr_resume_links *from)
+{
+    struct mr_reduce_links *links = calloc(1, sizeof(*links));
+    enum mr_status status = MR_OK;
+
+    if (!links)
+        return MR_ENOMEM;
+    stream->links = links;
+    links->nested = from->nested;
+    links->trees_outside = from->trees_outside;
+    links->tree_count = from->tree_count;
+    links->is_attached = from->is_attached;
+    for (uint32_t i = 0; i < from->part_count && status == MR_OK; i++) {
+        uint32_t place = from->parts[i].place;
+
+        if (place >= MR_RESUME_TRACES_MAX || place < stream->trace_count)
+            status = take_draft(draft_at(links, place), &from->parts[i]);
+    }
+    update(stream);
     return status;
 }
 

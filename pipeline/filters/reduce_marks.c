@@ -116,6 +116,7 @@ enum mr_status mr_reduce_marks_stream(struct mr_reduce *reduce,
                                      .last_ns = stream->seen_ns,
                                      .trace_count = stream->trace_count,
                                      .depth = stream->depth};
+    struct mr_resume_links links;
     struct mr_mark mark = {.kind = MR_MARK_STREAM,
                            .id = stream->source,
                            .serial = stream->serial,
@@ -128,6 +129,8 @@ enum mr_status mr_reduce_marks_stream(struct mr_reduce *reduce,
         mark.kind = MR_MARK_STREAM_END;
         return put(reduce, &mark);
     }
+    if (mr_reduce_links_give(stream, &links))
+        given.links = &links;
     if (given.last_ns < MR_SECOND_NS)
         given.last_ns = MR_SECOND_NS; /* no call event yet */
     for (uint32_t i = 0; i < stream->trace_count; i++)
@@ -218,6 +221,8 @@ enum mr_status mr_reduce_resume(struct mr_reduce *reduce, struct mr_reduce_strea
     stream->closed = from->closed;
     stream->seen_ns = from->last_ns;
     status = reopen_all(reduce, stream, from, opens);
+    if (status == MR_OK && from->links)
+        status = mr_reduce_links_take(stream, from->links);
     free(opens);
     reduce->events = events;
     return status;

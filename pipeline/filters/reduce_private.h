@@ -616,6 +616,12 @@ enum mr_status mr_reduce_links_drop(struct mr_reduce *reduce,
 /* The stream ends. */
 enum mr_status mr_reduce_links_end(struct mr_reduce *reduce,
                                    struct mr_reduce_stream *stream, uint64_t ns);
+/* What is not told yet (pipeline/resume.h), borrowed from the stream. False: nothing. */
+struct mr_resume_links;
+bool mr_reduce_links_give(const struct mr_reduce_stream *stream,
+                          struct mr_resume_links *given);
+enum mr_status mr_reduce_links_take(struct mr_reduce_stream *stream,
+                                    const struct mr_resume_links *from);
 void mr_reduce_links_free(struct mr_reduce_stream *stream);
 /* reduce_exemplars.c */
 /* A trace that has been counted. */

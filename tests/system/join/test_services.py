@@ -16,7 +16,8 @@ TIMEOUT = "2s"
 
 class Service:
     def __init__(self, chain, name, endpoint, *arguments):
-        environment = chain.environment(MILLRACE_APP=name, **({"MILLRACE_ENDPOINT": endpoint} if endpoint else {}))
+        environment = chain.environment(MILLRACE_APP=name, MILLRACE_POLICY="block", MILLRACE_BLOCK_TIMEOUT="60s",
+                                        **({"MILLRACE_ENDPOINT": endpoint} if endpoint else {}))
         self.process = subprocess.Popen([chain.folder / "service", "server", name, *arguments], env=environment, text=True,
                                         stdin=subprocess.PIPE, stdout=subprocess.PIPE)
         self.port = self.process.stdout.readline().strip()

@@ -9,6 +9,7 @@
 
 #include "net/delta.h"
 #include "net/ids.h"
+#include "pipeline/mark.h"
 #include "pipeline/resume.h"
 #include "support_lane.h"
 
@@ -177,18 +178,11 @@ static void take_item(const struct test_lane *lane, const struct mr_delta_item *
     }
 }
 
-static void finish(struct test_lane *lane, struct outcome *outcome)
+static void collect(const struct test_lane *lane, struct outcome *outcome)
 {
     struct mr_delta_reader reader;
     struct mr_delta_item item;
-    const struct mr_resume *resume = lane->source->resume;
-    uint64_t before = resume ? resume->streams[0].last : 0;
 
-    for (uint32_t i = 1; i <= 2; i++)
-        if (lane->streams[i].count)
-            test_lane_send(lane, i, MR_CHUNK_LAST);
-    test_lane_end(lane);
-    assert_false(mr_source_is_broken(lane->source));
     *outcome = (struct outcome){.last = 0};
     for (const struct mr_batch *batch = lane->out->first; batch; batch = batch->next) {
         if (batch->kind != MR_BATCH_DELTA)
@@ -198,6 +192,20 @@ static void finish(struct test_lane *lane, struct outcome *outcome)
             take_item(lane, &item, outcome);
         mr_delta_reader_fini(&reader);
     }
+}
+
+static void finish(struct test_lane *lane, struct outcome *outcome)
+{
+    const struct mr_resume *resume = lane->source->resume;
+    uint64_t before =
+        resume ? resume->streams[0].reduced + resume->streams[0].lost_sum : 0;
+
+    for (uint32_t i = 1; i <= 2; i++)
+        if (lane->streams[i].count)
+            test_lane_send(lane, i, MR_CHUNK_LAST);
+    test_lane_end(lane);
+    assert_false(mr_source_is_broken(lane->source));
+    collect(lane, outcome);
     assert_int_equal(outcome->last, before + outcome->reduced + outcome->lost);
 }
 
@@ -391,6 +399,105 @@ static void parts_after_a_restart_have_ids_of_their_own(void **state)
             assert_false(mr_id_equal(before.ids[i], after.ids[j]));
 }
 
+/* What the lane has told the spool, for the one that goes on. */
+static void take_marks(const struct test_lane *from, struct mr_resume *resume,
+                       struct mr_resume_sites *sites)
+{
+    struct mr_span stream = {0};
+    struct mr_mark mark;
+
+    for (const struct mr_batch *batch = from->out->first; batch; batch = batch->next) {
+        struct mr_span rest = mr_buffer_span(&batch->bytes);
+
+        while (batch->kind == MR_BATCH_MARK && mr_mark_next(&rest, &mark)) {
+            if (mark.kind == MR_MARK_SITE)
+                assert_int_equal(mr_resume_sites_add(sites, mark.id, mark.bytes), MR_OK);
+            if (mark.kind == MR_MARK_STREAM && mark.stream == 1)
+                stream = mark.bytes;
+        }
+    }
+    assert_non_null(stream.data);
+    assert_int_equal(mr_resume_add_stream(resume, 1, stream), MR_OK);
+}
+
+static void strip(char *text, const char *word)
+{
+    for (char *at = text; (at = strstr(at, word));)
+        memmove(at, at + strlen(word), strlen(at + strlen(word)) + 1);
+}
+
+/* Call trees open at a restart are incomplete, whatever they were else: the only thing that it changes. */
+static void strip_status(char *text)
+{
+    strip(text, " incomplete");
+    strip(text, " failed");
+}
+
+/* The parts that `events` make in two lanes, of which the second goes on behind the first `size` bytes of them. */
+static void run_in_two(const char *events, size_t size, uint64_t unmatched,
+                       char text[TEXT_SIZE])
+{
+    struct test_lane before, after;
+    struct mr_resume_sites sites;
+    struct outcome first, second;
+    char begin[TEXT_SIZE];
+
+    (void)snprintf(begin, sizeof(begin), "%.*s", (int)size, events);
+    mr_resume_sites_init(&sites);
+    test_lane_init(&before, NULL);
+    before.decode.has_marks = before.reduce.has_marks = true;
+    test_lane_announce(&before, 1, 9);
+    write_text(&before, begin);
+    test_lane_send(&before, 1, MR_CHUNK_FIRST);
+    test_lane_tick(&before, MR_SECOND_NS);
+    collect(&before, &first);
+
+    test_lane_init(&after, NULL);
+    after.source->resume = mr_resume_new(&sites);
+    assert_non_null(after.source->resume);
+    take_marks(&before, after.source->resume, &sites);
+    test_lane_announce(&after, 1, 9);
+    after.streams[1].next_event = before.streams[1].next_event;
+    after.streams[1].time = after.streams[1].chunk_time = before.streams[1].time;
+    test_lane_fini(&before);
+    write_text(&after, events + size);
+    finish(&after, &second);
+    (void)snprintf(text, TEXT_SIZE, "%.4000s%.4000s", first.text, second.text);
+    assert_true(second.unmatched <= unmatched);
+    test_lane_fini(&after);
+    mr_resume_sites_fini(&sites);
+}
+
+static void a_restart_at_any_event_leaves_every_part_its_edges(void **state)
+{
+    static const char *const runs[] = {
+        "+1 s1 +2 c2 -2 -1 +1 s3 -1",
+        "r1 +1 s2 -1 d +1 -1 r3 r4 +1 -1 d",
+        "a1 +1 c2 -1 d a3 +1 F s4 -1 d",
+        "a1 +1 -1 +2 s2 -2 +1 -1 d +1 s3 -1",
+        "+1 s1 +2 a2 +3 s3 +4 s4 -4 -3 +3 a5 d -3 d s6 +4 -4 -2 r7 -1 +5 s8 -5",
+        "a1 +1 a2 s3 -1 d +2 s4 -2 d +1 s5 -1",
+        "a1 d a2 a3 d d s4 c5 r6 +1 -1",
+        "+9 +1 s1 -1 a2 +1 s3 -1 +1 -1 d r4 +1 -1 -9",
+    };
+    char wanted[TEXT_SIZE], got[TEXT_SIZE];
+
+    (void)state;
+    for (size_t i = 0; i < sizeof(runs) / sizeof(runs[0]); i++) {
+        struct outcome whole = run(runs[i]);
+
+        (void)strcpy(wanted, whole.text);
+        strip_status(wanted);
+        for (const char *at = strchr(runs[i], ' '); at; at = strchr(at + 1, ' ')) {
+            run_in_two(runs[i], (size_t)(at + 1 - runs[i]), whole.unmatched, got);
+            strip_status(got);
+            if (strcmp(got, wanted) != 0)
+                fail_msg("%s\n  with a restart before \"%s\" gives\n%s  not\n%s", runs[i],
+                         at + 1, got, wanted);
+        }
+    }
+}
+
 static void call_trees_that_come_back_are_parts_where_they_have_links(void **state)
 {
     char *events = calloc(1, 1 << 20), *at = events;
@@ -435,6 +542,7 @@ int main(void)
         cmocka_unit_test(a_part_of_too_many_edges_says_so),
         cmocka_unit_test(an_attachment_of_too_many_call_trees_ends),
         cmocka_unit_test(parts_after_a_restart_have_ids_of_their_own),
+        cmocka_unit_test(a_restart_at_any_event_leaves_every_part_its_edges),
         cmocka_unit_test(call_trees_that_come_back_are_parts_where_they_have_links),
     };
 
