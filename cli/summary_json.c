@@ -374,6 +374,7 @@ static json_t *joined_json(const struct mr_summary *summary, const struct mr_vie
     set_number(object, "ok", summary->joined_ok);
     set_number(object, "failed", summary->joined_failed);
     set_number(object, "incomplete", summary->joined_incomplete);
+    set_number(object, "past_max_joined", summary->joined_past_limit);
     set_number(object, "parts_waiting", summary->parts.waiting);
     (void)json_object_set_new(object, "parts", parts_json(&summary->parts));
     set_number(object, "shapes", summary->trace_total);

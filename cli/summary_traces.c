@@ -105,6 +105,9 @@ static enum mr_status put_totals(const struct mr_summary *summary, struct mr_buf
                                 mr_render_count(summary->joined_failed, failed),
                                 mr_render_count(summary->joined_incomplete, incomplete));
 
+    if (status == MR_OK && summary->joined_past_limit)
+        status = mr_buffer_append_format(out, ", %s more of shapes past --max-joined",
+                                         mr_render_count(summary->joined_past_limit, ok));
     if (status == MR_OK && summary->parts.waiting)
         status = mr_buffer_append_format(out, "; %s parts wait for others",
                                          mr_render_count(summary->parts.waiting, ok));

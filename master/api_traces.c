@@ -151,8 +151,9 @@ json_t *mr_api_traces(struct mr_api_request *request)
     for (size_t i = 0; i < count && i < limit; i++)
         json_array_append_new(rows, row_of(root, order[i].index));
     free(order);
-    return json_pack("{s:o, s:o, s:o, s:o}", "generation",
+    return json_pack("{s:o, s:o, s:o, s:o, s:o}", "generation",
                      mr_json_u64(root->head.generation), "total", mr_json_u64(count),
+                     "past_max_joined", mr_json_u64(mr_summary_traces_past_limit(root)),
                      "parts_waiting", mr_json_u64(root->parts_waiting), "traces", rows);
 }
 

@@ -512,6 +512,9 @@ const struct mr_model_window *mr_model_window_at(const struct mr_model_root *roo
                                                  enum mr_model_series series,
                                                  uint64_t window);
 
+/* A counter, as those of workers: traces that are in no row, for their joined shapes found no room. */
+#define MR_MODEL_TRACES_PAST_LIMIT "join_traces_past_limit"
+
 /* What is known of the edge to the node at `place` of a joined shape, or NULL. */
 const struct mr_edge_stats *mr_model_edge_of(const struct mr_model_root *root,
                                              uint32_t joined, uint32_t place);

@@ -235,8 +235,10 @@ static enum mr_status take_joined_stat(struct apply *apply,
 {
     uint32_t joined = index_of(&apply->model->joined, item->joined);
 
-    if (joined == MR_MODEL_NONE)
-        return refuse(apply, MR_MODEL_JOINED_STAT);
+    if (joined == MR_MODEL_NONE) {
+        apply->model->working->refused[MR_MODEL_JOINED_STAT]++;
+        return mr_model_refuse_joined(apply->model, item->joined_stats);
+    }
     return mr_model_add_joined_stats(apply->model, joined, item->joined_stats);
 }
 

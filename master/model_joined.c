@@ -51,6 +51,15 @@ enum mr_status mr_model_add_joined(struct mr_model *model, struct mr_id id,
     return mr_model_append(model, MR_MODEL_JOINED_STAT, NULL, stat, NULL);
 }
 
+enum mr_status mr_model_refuse_joined(struct mr_model *model,
+                                      const struct mr_joined_stats *stats)
+{
+    enum mr_status status = mr_model_add_counter(
+        model, MR_MODEL_TRACES_PAST_LIMIT, stats->ok + stats->failed + stats->incomplete);
+
+    return status == MR_ELIMIT ? MR_OK : status; /* no room for counters, either */
+}
+
 enum mr_status mr_model_add_joined_stats(struct mr_model *model, uint32_t joined,
                                          const struct mr_joined_stats *stats)
 {
@@ -171,11 +180,13 @@ static enum mr_status count_joined(struct mr_model *model, const struct mr_joine
 {
     struct mr_joined_sums *sums = &model->join_sums;
     uint32_t index;
-    enum mr_status status =
-        mr_model_add_joined(model, joined->id, joined->nodes, joined->node_count, &index);
+    enum mr_status status = mr_joined_sums_set(sums, joined);
 
     if (status == MR_OK)
-        status = mr_joined_sums_set(sums, joined);
+        status = mr_model_add_joined(model, joined->id, joined->nodes, joined->node_count,
+                                     &index);
+    if (status == MR_ELIMIT)
+        return mr_model_refuse_joined(model, &sums->stats);
     if (status == MR_OK)
         status = mr_model_add_joined_stats(model, index, &sums->stats);
     for (uint32_t i = 1; i < joined->node_count && status == MR_OK; i++)

@@ -122,6 +122,9 @@ enum mr_status mr_model_add_path_counter(struct mr_model *model, uint32_t path,
 enum mr_status mr_model_add_joined(struct mr_model *model, struct mr_id id,
                                    const struct mr_joined_node *nodes, uint32_t count,
                                    uint32_t *index);
+/* Counts traces that are in no row, as their joined shape was refused. */
+enum mr_status mr_model_refuse_joined(struct mr_model *model,
+                                      const struct mr_joined_stats *stats);
 enum mr_status mr_model_add_joined_stats(struct mr_model *model, uint32_t joined,
                                          const struct mr_joined_stats *stats);
 enum mr_status mr_model_add_edge_stats(struct mr_model *model, uint32_t joined,

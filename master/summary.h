@@ -225,6 +225,7 @@ struct mr_summary {
     struct mr_summary_trace *joined; /* over several threads and processes */
     size_t trace_count, trace_total;
     uint64_t joined_ok, joined_failed, joined_incomplete; /* over all of them */
+    uint64_t joined_past_limit;                           /* and those of no shape here */
     struct mr_summary_parts parts;
     struct mr_counter_stats *counts; /* private: those of the functions */
     size_t counter_count, absence_count;
@@ -284,6 +285,8 @@ const char *mr_parts_name(enum mr_parts parts);
 /* Of a root that the caller holds. */
 void mr_summary_make_shares(const struct mr_model_root *root,
                             struct mr_summary_shares *shares);
+/* Traces over several threads and processes that are in no row, for want of room (--max-joined). */
+uint64_t mr_summary_traces_past_limit(const struct mr_model_root *root);
 void mr_summary_make_parts(const struct mr_model_root *root,
                            struct mr_summary_parts *parts);
 /* "live", "finished", "died". */

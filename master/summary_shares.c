@@ -90,6 +90,11 @@ static uint64_t counter(const struct mr_model_root *root, const char *name)
     return at == MR_MODEL_NONE ? 0 : mr_model_counter(root, at)->value;
 }
 
+uint64_t mr_summary_traces_past_limit(const struct mr_model_root *root)
+{
+    return counter(root, MR_MODEL_TRACES_PAST_LIMIT);
+}
+
 void mr_summary_make_parts(const struct mr_model_root *root,
                            struct mr_summary_parts *parts)
 {

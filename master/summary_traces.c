@@ -110,6 +110,7 @@ enum mr_status mr_summary_make_traces(const struct mr_model_root *root, size_t l
     enum mr_status status = MR_OK;
 
     mr_summary_make_parts(root, &summary->parts);
+    summary->joined_past_limit = mr_summary_traces_past_limit(root);
     summary->trace_total = all;
     summary->trace_count = all < limit ? all : limit;
     summary->joined = calloc(summary->trace_count + 1, sizeof(*summary->joined));

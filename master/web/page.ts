@@ -47,7 +47,7 @@ interface Joined {
     id: string; traces: number; failed: number; incomplete: number; max_ns: Num; nodes: number;
     time: { p50: Quantile; p99: Quantile } | null; slowest: string | null; tree: Part;
 }
-interface JoinedTraces { total: number; parts_waiting: number; traces: Joined[]; }
+interface JoinedTraces { total: number; past_max_joined: number; parts_waiting: number; traces: Joined[]; }
 
 const POLL_MS = 1000;
 const ROWS = 500;
@@ -635,6 +635,7 @@ function note(id: string, shown: number, total: number, what: string): void {
 function showJoined(joined: JoinedTraces, parts: Parts): void {
     byId<HTMLElement>("joined-card").hidden = joined.total === 0 && joined.parts_waiting === 0;
     note("joined-note", joined.traces.length, joined.total, "requests over several threads and processes" +
+        (joined.past_max_joined ? "; " + count(joined.past_max_joined) + " more of shapes past --max-joined" : "") +
         (joined.parts_waiting ? "; " + count(joined.parts_waiting) + " parts wait for others" : "") +
         (parts.incomplete ? "; of " + count(parts.came) + " parts ended incomplete: " + reasonsText(parts.incomplete_by_reason) : ""));
     joinedTable.show(joined.traces);

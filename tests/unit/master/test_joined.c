@@ -186,8 +186,44 @@ static void no_more_parts_wait_and_no_more_shapes_are_kept_than_the_limits(void 
     assert_int_equal(counter(root, "join_parts_past_limit"), 84);
     assert_int_equal(mr_model_count(root, MR_MODEL_JOINED), 16);
     assert_int_equal(root->refused[MR_MODEL_JOINED], 84 - 16);
+    assert_int_equal(mr_summary_traces_past_limit(root), 84 - 16);
     check_parts(root, 100, 0, 84, 0);
     assert_true(mr_model_count(root, MR_MODEL_PART) <= 17);
+    mr_model_read_unlock(model);
+    mr_model_free(model);
+}
+
+/* A row of `traces` traces, as a worker tells that had all their parts. */
+static void apply_row(struct mr_model *model, uint64_t path, uint64_t traces)
+{
+    const struct mr_joined_node node = {.path = number_id(path), .node = number_id(5)};
+    const struct mr_joined_stats stats = {
+        .ok = traces, .incomplete = 1, .histogram = MR_HISTOGRAM_EMPTY};
+    struct mr_delta_writer w;
+    struct mr_buffer bytes;
+
+    mr_buffer_init(&bytes, 1 << 16);
+    mr_delta_begin(&w, &bytes);
+    mr_delta_head(&w, 1, 1);
+    mr_delta_joined_stat(&w, mr_delta_joined(&w, mr_joined_id(&node, 1), &node, 1), 0,
+                         &stats);
+    assert_int_equal(mr_model_apply_delta(model, sender, mr_buffer_span(&bytes), NULL),
+                     MR_OK);
+    mr_buffer_fini(&bytes);
+}
+
+static void traces_of_joined_shapes_past_the_limit_are_counted(void **state)
+{
+    struct mr_model *model = new_model(100, 2);
+    const struct mr_model_root *root;
+
+    (void)state;
+    for (uint64_t i = 0; i < 5; i++)
+        apply_row(model, 100 + i % 4, 10);
+    root = root_of(model);
+    assert_int_equal(mr_model_joined_stat(root, 0)->stats.ok, 20);
+    assert_int_equal(mr_model_joined_stat(root, 1)->stats.ok, 10);
+    assert_int_equal(mr_summary_traces_past_limit(root), 2 * 11);
     mr_model_read_unlock(model);
     mr_model_free(model);
 }
@@ -199,6 +235,7 @@ int main(void)
         cmocka_unit_test(a_receive_before_its_send_took_no_time_and_is_counted),
         cmocka_unit_test(what_misses_parts_for_too_long_is_incomplete),
         cmocka_unit_test(no_more_parts_wait_and_no_more_shapes_are_kept_than_the_limits),
+        cmocka_unit_test(traces_of_joined_shapes_past_the_limit_are_counted),
     };
     int failed;
 
