@@ -16,6 +16,7 @@
 #include <string.h>
 
 #define TEXT_MAX ((size_t)16 << 20)
+#define REAL_DIGITS 15 /* of a double: with 9, a time of seconds was past its maximum */
 
 json_t *mr_api_fail(struct mr_api_request *request, unsigned status, const char *format,
                     ...)
@@ -210,7 +211,7 @@ enum mr_status mr_api_error(unsigned status, const char *text, struct mr_api_rep
 
 static enum mr_status reply_json(json_t *body, struct mr_api_reply *reply)
 {
-    char *dump = json_dumps(body, JSON_COMPACT | JSON_REAL_PRECISION(9));
+    char *dump = json_dumps(body, JSON_COMPACT | JSON_REAL_PRECISION(REAL_DIGITS));
 
     json_decref(body);
     if (!dump)

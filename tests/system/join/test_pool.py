@@ -70,6 +70,28 @@ def check_one(master, rows):
         check(counted == one["traces"] and one["tree"] == row["tree"], f"/traces/{row['id']}: {one}")
 
 
+def spans(row):
+    """All that was timed in a trace, with quantiles."""
+    yield row
+    for child in edges(row["tree"]):
+        yield child["edge"]
+
+
+def test_seconds(chain):
+    """What takes longer than a second is told to the ns, and no quantile is past the extremes."""
+    master = chain.master(store=chain.folder / "seconds")
+    worker = chain.worker(master.endpoint, "--outer", "main,serve")
+    run = chain.run([chain.folder / "pool", "9", "1", "1100000"], endpoint=worker.endpoint)
+    check(run.returncode == 0, f"the program ended with {run.returncode}: {run.stderr}")
+    chain.stop(worker)
+    for row in master.get("/api/v1/traces")["traces"]:
+        for span in spans(row):
+            for name, quantile in span["time"].items():
+                told = [span["min_ns"], quantile["low_ns"], quantile["value_ns"], quantile["high_ns"], span["max_ns"]]
+                check(told == sorted(told), f"{name}: min, low, value, high, max: {told}")
+    chain.stop(master)
+
+
 def run_program(chain, endpoint, **more):
     run = chain.run([chain.folder / "pool", str(REQUESTS), str(FAN_OUT), str(DELAY_US)], endpoint=endpoint, **more)
     check(run.returncode == 0, f"the program ended with {run.returncode}: {run.stderr}")
@@ -99,6 +121,7 @@ def test():
             chain.stop(worker)
             check_traces(again.get("/api/v1/traces"))
             chain.stop(again)
+        test_seconds(chain)
 
 
 if __name__ == "__main__":
