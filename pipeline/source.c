@@ -130,7 +130,8 @@ static enum mr_status make_room(struct mr_source *source, uint32_t limit)
     for (uint32_t i = 0; i < source->slot_count; i++) {
         const struct mr_stream *stream = source->slots[i];
 
-        live += stream && !mr_load_acquire(&stream->is_closed); /* [F] */
+        live += stream && stream->id != MR_STREAM_NONE &&
+                !mr_load_acquire(&stream->is_closed); /* [F] */
     }
     if (live >= limit)
         return MR_ELIMIT;

@@ -40,6 +40,7 @@ static enum mr_status decode_open(struct mr_filter *filter, const void *config,
         return mr_error_set(error, MR_EUSAGE, "decode: needs sites and streams_max");
     decode->sites = decode->config->sites;
     mr_counters_init(&decode->counters, filter, counter_names, MR_DECODE_COUNTERS);
+    mr_filter_name_counter(filter, MR_DECODE_SUM_LOST, "lost");
     return MR_OK;
 }
 
@@ -284,7 +285,10 @@ static enum mr_status take_and_mark(struct mr_decode *decode, struct mr_batch *b
 {
     struct mr_source *source = batch->source;
     uint64_t sequence = batch->frame.sequence;
-    enum mr_status status = take_frame(decode, batch);
+    enum mr_status status;
+
+    decode->sequence = sequence;
+    status = take_frame(decode, batch);
 
     return status == MR_OK ? mr_decode_mark(decode, source, sequence) : status;
 }

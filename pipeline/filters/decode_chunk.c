@@ -4,6 +4,8 @@
 #include <stdlib.h>
 
 #include "base/assert.h"
+#include "base/clock.h"
+#include "net/delta.h"
 #include "pipeline/filters/decode_private.h"
 
 /* A step within a chunk is below 2^31 ticks, so a run of words of one batch stays below this. */
@@ -357,12 +359,13 @@ static enum mr_status read_records(struct mr_decode *decode)
 static enum mr_status meet_chunk(struct mr_decode *decode, const struct mr_chunk *chunk)
 {
     struct mr_stream *stream = decode->stream;
-    bool is_moved = !stream->is_started && decode->source->is_continuation;
+    bool is_late = !stream->is_started &&
+                   (decode->source->is_continuation || decode->source->has_refused);
     uint64_t missing;
 
     stream->is_started = true;
-    if (is_moved && chunk->first_event > 0) {
-        /* An earlier receiver accounts for what came before, but we do not know what is open. */
+    if (is_late && chunk->first_event > 0) {
+        /* What came before is accounted for, by an earlier receiver or as refused, but we do not know what is open. */
         stream->base_event = chunk->first_event;
         stream->next_event = chunk->first_event;
         return lose_blindly(decode, 0, MR_LOSS_FORMAT);
@@ -406,7 +409,7 @@ static void begin_chunk(struct mr_decode *decode, const struct mr_chunk *chunk)
     }
 }
 
-static void count_chunk(struct mr_decode *decode, const struct mr_chunk *chunk)
+static void count_received(struct mr_decode *decode, const struct mr_chunk *chunk)
 {
     bool is_compact = chunk->encoding == MR_CHUNK_COMPACT;
 
@@ -416,6 +419,11 @@ static void count_chunk(struct mr_decode *decode, const struct mr_chunk *chunk)
     mr_counters_add(&decode->counters,
                     is_compact ? MR_DECODE_COMPACT_BYTES : MR_DECODE_WORDS_BYTES,
                     MR_CHUNK_HEADER_SIZE + chunk->body.size);
+}
+
+static void count_chunk(struct mr_decode *decode, const struct mr_chunk *chunk)
+{
+    count_received(decode, chunk);
     mr_counters_add(&decode->counters, MR_DECODE_INVERSIONS, decode->inversions);
     decode->source->drift.clamped += decode->inversions;
     mr_counters_add(&decode->counters, MR_DECODE_UNKNOWN_SITES, decode->unknown_sites);
@@ -488,18 +496,39 @@ static enum mr_status read_chunk(struct mr_decode *decode, const struct mr_chunk
     return end_stream(decode);
 }
 
-/* A chunk of a stream that has no room. */
+/* A row of the ledger for a stream that nobody behind this filter knows; it is of the frame at hand. */
+static enum mr_status tell_lost(struct mr_decode *decode, uint32_t stream,
+                                const struct mr_ledger_entry *entry)
+{
+    struct mr_batch *batch = mr_batch_new(MR_BATCH_DELTA);
+    struct mr_delta_writer writer;
+
+    if (!batch)
+        return MR_ENOMEM;
+    batch->frame.sequence = decode->sequence;
+    mr_delta_begin(&writer, &batch->bytes);
+    mr_delta_head(&writer, decode->config->level, mr_clock_realtime_ns());
+    mr_delta_ledger(&writer, mr_delta_source(&writer, decode->source->id), stream, entry);
+    if (mr_delta_status(&writer) == MR_OK)
+        return mr_filter_emit(decode->filter, batch);
+    mr_batch_free(batch);
+    return mr_delta_status(&writer);
+}
+
+/*
+ * A chunk of a stream that has no room. Nothing of it is kept, but what it held is lost in the stream's own row: its numbers, and what the
+ * source says that it sent, are held against that.
+ */
 static enum mr_status refuse_chunk(struct mr_decode *decode, const struct mr_chunk *chunk)
 {
-    struct mr_stream *none;
-    enum mr_status status =
-        mr_source_stream(decode->source, MR_STREAM_NONE, UINT32_C(1) << 28, &none);
+    struct mr_ledger_entry entry = {.last = chunk->first_event + chunk->events,
+                                    .lost = {[MR_LOSS_BUDGET] = chunk->events}};
 
+    decode->source->has_refused = true;
     mr_counters_add(&decode->counters, MR_DECODE_REFUSED_STREAMS, 1);
-    if (status != MR_OK)
-        return status;
-    none->is_started = true;
-    return mr_decode_count(decode, none, chunk->events, MR_LOSS_BUDGET);
+    count_received(decode, chunk);
+    mr_filter_count(decode->filter, MR_DECODE_SUM_LOST, chunk->events);
+    return chunk->events ? tell_lost(decode, chunk->stream, &entry) : MR_OK;
 }
 
 static enum mr_status take_chunk(struct mr_decode *decode, const struct mr_chunk *chunk)

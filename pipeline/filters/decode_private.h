@@ -27,7 +27,8 @@ enum mr_decode_counter {
     MR_DECODE_WORDS_BYTES,
     MR_DECODE_COMPACT_EVENTS,
     MR_DECODE_COMPACT_BYTES,
-    MR_DECODE_COUNTERS
+    MR_DECODE_COUNTERS,
+    MR_DECODE_SUM_LOST = MR_DECODE_COUNTERS /* as reduce has it, for the metrics of this process alone */
 };
 
 struct mr_decode {
@@ -39,6 +40,7 @@ struct mr_decode {
     struct mr_batch *out; /* EVENTS being filled, or NULL */
     uint32_t announced;   /* sites below this number were told upward */
     uint64_t refused_told;
+    uint64_t sequence; /* of the frame at hand */
     /* The chunk being read. */
     struct mr_source *source;
     struct mr_stream *stream;

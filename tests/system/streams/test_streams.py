@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Ten thousand threads that wait cost a worker at most 64 MiB, all of its memory together: what is open of each is kept and told,
-nothing is lost, and it is given back when they end. (idle.c is a probe without a program.)"""
+nothing is lost, and it is given back when they end. What has no room (--max-streams)
+is lost for budget, once, and others have the room when it is free. (idle.c is a probe without a program.)"""
 import json
 import os
 import subprocess
@@ -14,7 +15,30 @@ STREAMS, DEPTH = 10_000, 12
 LIMIT_KIB = 64 * 1024
 
 
-def test():
+FEW, ROOM = 20, 5  # streams, and places for them
+
+
+def past_the_limit():
+    with system.System() as chain:
+        master = chain.master()
+        above = chain.worker(master.endpoint, level=2)
+        worker = chain.worker(above.endpoint, "--lanes", "3", "--max-streams", str(ROOM))
+        source = subprocess.run([system.BIN / "idle_streams", worker.endpoint, str(FEW), str(DEPTH)], text=True, check=True,
+                                env=chain.environment(), input="\n", capture_output=True, timeout=60)
+        sent = int(source.stdout.split()[-1])
+        chain.stop(worker)
+        chain.stop(above)
+        told = master.get("/api/v1/ledger")
+        ledger = told["ledger"]
+        print(f"{FEW} streams in {ROOM} places: {ledger}")
+        check(ledger["written"] == sent and ledger["reduced"] + ledger["lost"] == sent and ledger["held"] == 0, ledger)
+        check(ledger["balanced"] and ledger["lost_by_reason"] == {"budget": ledger["lost"]}, ledger)
+        check(told["stages"]["received"] == sent, told["stages"])
+        begun = 2 * 20 + DEPTH  # events of each before it waits
+        check(ledger["lost"] == begun * (FEW - ROOM), "the last part of each stream that waited finds room")
+
+
+def idle_streams():
     with system.System() as chain:
         master = chain.master()
         stats = chain.folder / "worker.json"
@@ -47,6 +71,11 @@ def test():
         chain.stop(worker)
         counters = json.loads(stats.read_text())["counters"]
         check(counters["reduced"] == sent and counters["held"] == 0 and counters["lost"] == 0, counters)
+
+
+def test():
+    idle_streams()
+    past_the_limit()
 
 
 if __name__ == "__main__":

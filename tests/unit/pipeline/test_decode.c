@@ -533,46 +533,6 @@ static void a_site_means_what_its_epoch_says(void **state)
     test_lane_fini(&lane);
 }
 
-static void streams_past_the_limit_are_lost_for_budget(void **state)
-{
-    struct test_options options = {.stages = 1, .streams_max = 2};
-    struct test_lane lane;
-
-    (void)state;
-    test_lane_init(&lane, &options);
-    for (uint32_t stream = 1; stream <= 3; stream++) {
-        test_lane_enter(&lane, stream, 1, 10);
-        test_lane_exit(&lane, stream, 1, 10);
-        test_lane_send(&lane, stream, 0);
-    }
-    assert_int_equal(event_count(&lane), 5);
-    assert_int_equal(event_at(&lane, 4, NULL)->kind, MR_EVENT_COUNTED);
-    assert_int_equal(event_at(&lane, 4, NULL)->flags, MR_LOSS_BUDGET);
-    assert_int_equal(event_at(&lane, 4, NULL)->ns, 2);
-    assert_int_equal(counter(&lane, "decode_streams_refused"), 1);
-    test_lane_fini(&lane);
-}
-
-static void streams_that_ended_make_room_for_others(void **state)
-{
-    struct test_options options = {.streams_max = 2};
-    struct test_lane lane;
-
-    (void)state;
-    test_lane_init(&lane, &options);
-    for (uint32_t i = 0; i < 1000; i++) {
-        struct mr_chunk chunk = {.stream = i + 1, .flags = MR_CHUNK_LAST, .ticks = 5};
-        uint8_t header[MR_CHUNK_HEADER_SIZE];
-
-        mr_chunk_put_header(&chunk, header);
-        test_lane_push(&lane, MR_FRAME_CHUNKS, header, sizeof(header));
-    }
-    assert_false(mr_source_is_broken(lane.source));
-    assert_int_equal(counter(&lane, "decode_streams_refused"), 0);
-    test_lane_end(&lane);
-    test_lane_fini(&lane);
-}
-
 static void losses_before_there_was_a_stream_are_told_once(void **state)
 {
     struct test_lane lane;
@@ -785,8 +745,6 @@ int main(void)
         cmocka_unit_test(a_wide_record_is_a_call_of_an_address),
         cmocka_unit_test(a_site_that_nobody_told_is_unknown_until_somebody_does),
         cmocka_unit_test(a_site_means_what_its_epoch_says),
-        cmocka_unit_test(streams_past_the_limit_are_lost_for_budget),
-        cmocka_unit_test(streams_that_ended_make_room_for_others),
         cmocka_unit_test(losses_before_there_was_a_stream_are_told_once),
         cmocka_unit_test(a_dictionary_that_is_repeated_changes_nothing),
         cmocka_unit_test(repeated_losses_are_where_the_counting_goes_on),
