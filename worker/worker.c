@@ -631,6 +631,17 @@ static int tell_end(struct worker *worker)
     return EXIT_FAILURE;
 }
 
+/* What failed while it ended, where nothing had before: then what is in custody above is not all. */
+static enum mr_status end_status(const struct worker *worker)
+{
+    struct mr_error error = MR_ERROR_NONE;
+    enum mr_status status = mr_worker_graphs_status(worker->graphs, &error);
+
+    if (status != MR_OK)
+        mr_log_error("%s: not all that came is in custody above", error.text);
+    return status;
+}
+
 static int run(struct worker *worker)
 {
     struct mr_error error = MR_ERROR_NONE;
@@ -648,6 +659,8 @@ static int run(struct worker *worker)
     drain(worker);
     mr_standing_close(&worker->standing);
     if (has_started) {
+        if (status == MR_OK)
+            status = end_status(worker);
         exit_status = tell_end(worker);
         if (status != MR_OK)
             exit_status = EXIT_FAILURE;
