@@ -4,6 +4,7 @@
 #include "base/assert.h"
 #include "base/atomics.h"
 #include "net/delta.h"
+#include "pipeline/dict_batch.h"
 #include "pipeline/filters/account.h"
 #include "pipeline/filters/decode.h"
 #include "pipeline/filters/gather.h"
@@ -31,6 +32,10 @@ struct lane_parts {
     (UINT32_C(1) << 20) /* of a delta: what merge and reduce have by default */
 
 #define SITE_BYTES 18u /* of a call's site in a delta */
+
+/* Of a node in a dictionary: all but its children; one of these, an id and a repeat of up to 2^32 - 1 (pipeline/shapes.h). */
+#define NODE_BYTES 1024u
+#define CHILD_BYTES (16u + 5u)
 
 /* Of worker/counters.def, what the ledger of the master shows by level. */
 #define TOLD_COUNTERS(X)                                                                 \
@@ -96,13 +101,33 @@ static uint32_t part_bytes(const struct mr_worker_options *options)
     return quarter < PART_BYTES_MAX ? quarter : PART_BYTES_MAX;
 }
 
-/* Of an exemplar that was asked for: behind a part of a delta that is almost full it must still fit a frame. */
-static uint32_t asked_calls(const struct mr_worker_options *options)
+/* Of an exemplar, asked for or not: behind a part of a delta that is almost full it must still fit a frame. */
+static uint32_t exemplar_calls_max(const struct mr_worker_options *options)
 {
     uint64_t calls = (options->max_frame - part_bytes(options)) /
                      (MR_EXEMPLAR_BYTES_MAX(1) + SITE_BYTES);
 
     return calls < MR_EXEMPLAR_CALLS_MAX ? (uint32_t)calls : MR_EXEMPLAR_CALLS_MAX;
+}
+
+/* Of the exemplars that nobody asked for. */
+static uint32_t exemplar_calls(const struct mr_worker_options *options)
+{
+    uint64_t calls = options->exemplar_bytes / sizeof(struct mr_exemplar_call);
+    uint32_t most = exemplar_calls_max(options);
+
+    return calls < most ? (uint32_t)calls : most;
+}
+
+/* What it has at most may be the children of one node: its definition must be an item of a dictionary, in a frame. */
+static uint32_t trace_children(const struct mr_worker_options *options)
+{
+    uint64_t bytes = options->max_frame < MR_DICT_ITEM_BYTES_MAX ? options->max_frame
+                                                                 : MR_DICT_ITEM_BYTES_MAX;
+    uint64_t children = (bytes - NODE_BYTES) / CHILD_BYTES;
+
+    return options->max_trace < children ? (uint32_t)options->max_trace
+                                         : (uint32_t)children;
 }
 
 /* For globs over names. The first function of a module makes the lane read its symbols. */
@@ -160,13 +185,12 @@ static void configure_lane(struct lane_parts *lane,
     lane->reduce.nodes_max = (uint32_t)options->max_nodes;
     lane->reduce.new_nodes_s = lane_part(options, options->new_nodes);
     lane->reduce.shapes_max = (uint32_t)options->max_shapes;
-    lane->reduce.trace_children_max = (uint32_t)options->max_trace;
-    lane->reduce.exemplar_calls =
-        (uint32_t)(options->exemplar_bytes / sizeof(struct mr_exemplar_call));
+    lane->reduce.trace_children_max = trace_children(options);
+    lane->reduce.exemplar_calls = exemplar_calls(options);
     lane->reduce.exemplars_max = (uint32_t)options->exemplars;
     lane->reduce.exemplar_open_bytes = options->exemplar_memory;
     lane->reduce.shape_calls_s = lane_part(options, options->shape_calls);
-    lane->reduce.asked_calls = asked_calls(options);
+    lane->reduce.asked_calls = exemplar_calls_max(options);
     lane->reduce.asked_bytes = options->asked_memory;
 }
 
