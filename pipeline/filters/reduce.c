@@ -7,7 +7,6 @@
 #include "pipeline/filters/reduce_private.h"
 #include "pipeline/repeat.h"
 
-#define SCOPES_MAX 65536u
 #define GAINS_MAX (UINT32_C(1) << 31)
 #define QUIET_NS (500 * MR_MILLISECOND_NS) /* without gain: the burst is over */
 #define OPEN_PERIOD_NS                                                                   \
@@ -36,7 +35,7 @@ static bool is_sound(const struct mr_reduce_config *config)
 {
     return config && config->sites && config->paths_max >= 16 &&
            config->nodes_max >= 16 && config->node_children_max >= 16 &&
-           config->shapes_max > 0 && config->window_s > 0 &&
+           config->shapes_max > 0 && config->scopes_max > 0 && config->window_s > 0 &&
            config->bins_max >= 2 * MR_BINS_COUNT && config->trace_children_max > 0 &&
            config->delta_bytes_max <= MR_BATCH_BYTES_MAX / 2 &&
            config->exemplar_calls <= MR_EXEMPLAR_CALLS_MAX &&
@@ -87,7 +86,7 @@ static enum mr_status reduce_open(struct mr_filter *filter, const void *config,
                         reduce->config->new_nodes_at_once);
     reduce->nodes.budget = &reduce->node_budget;
     mr_bin_pool_init(&reduce->bins, reduce->config->bins_max);
-    mr_table_init(&reduce->scope_ids, SCOPES_MAX);
+    mr_table_init(&reduce->scope_ids, MR_TABLE_COUNT_MAX); /* see scope_of() */
     mr_buffer_init(&reduce->children, MR_DICT_ITEM_BYTES_MAX);
     reduce->histogram = MR_HISTOGRAM_EMPTY;
     reduce->window_ns = (uint64_t)reduce->config->window_s * MR_SECOND_NS;
@@ -111,20 +110,38 @@ void mr_reduce_enter_window(struct mr_reduce *reduce, uint64_t ns)
     reduce->window_start_ns = window * reduce->window_ns - shift_ns;
 }
 
-static enum mr_status scope_of(struct mr_reduce *reduce, struct mr_id id, uint32_t *scope)
+/* A number for a new scope: one that was forgotten, or the next one. */
+static bool take_scope(struct mr_reduce *reduce, uint32_t *scope)
 {
-    enum mr_status status =
-        mr_table_find_or_add(&reduce->scope_ids, id, reduce->scope_count, scope);
     struct mr_scope *grown;
 
-    if (status != MR_OK || *scope < reduce->scope_count)
-        return status;
+    if (reduce->free_scopes.count > 0) {
+        *scope = reduce->free_scopes.items[--reduce->free_scopes.count];
+        return true;
+    }
     grown = realloc(reduce->scopes, (reduce->scope_count + 1) * sizeof(*grown));
     if (!grown)
-        return MR_ENOMEM;
+        return false;
     reduce->scopes = grown;
-    reduce->scopes[reduce->scope_count++] = (struct mr_scope){.id = id};
-    return MR_OK;
+    *scope = reduce->scope_count++;
+    return true;
+}
+
+static enum mr_status scope_of(struct mr_reduce *reduce, struct mr_id id, uint32_t *scope)
+{
+    enum mr_status status = MR_OK;
+
+    *scope = mr_table_find(&reduce->scope_ids, id);
+    if (*scope != MR_TABLE_NONE)
+        return MR_OK;
+    if (reduce->free_scopes.count == 0 && reduce->scope_count >= reduce->config->scopes_max)
+        status = mr_reduce_forget(reduce);
+    if (status != MR_OK)
+        return status;
+    if (!take_scope(reduce, scope))
+        return MR_ENOMEM;
+    reduce->scopes[*scope] = (struct mr_scope){.id = id};
+    return mr_table_put(&reduce->scope_ids, id, *scope);
 }
 
 static enum mr_status add_stream(struct mr_reduce *reduce, struct mr_stream *stream)
@@ -476,6 +493,7 @@ static void reduce_close(struct mr_filter *filter)
     free(reduce->shape_slots);
     free(reduce->entries);
     free(reduce->scopes);
+    free(reduce->free_scopes.items);
     free(reduce->site_index);
     free(reduce->touched_shapes.items);
     free(reduce->touched_entries.items);

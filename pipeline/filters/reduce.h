@@ -42,6 +42,7 @@ struct mr_reduce_config {
     uint32_t
         delta_bytes_max; /* of one DELTA payload; a few kilobytes more for its last row */
     uint32_t paths_max, nodes_max, shapes_max;
+    uint32_t scopes_max; /* of applications that come and go; of such as have streams, all */
     uint32_t node_children_max;  /* entries of all stored child lists */
     uint32_t trace_children_max; /* child entries of the open calls of one trace */
     uint32_t bins_max;           /* histogram counts (4 bytes each) per delta */
@@ -73,6 +74,7 @@ struct mr_reduce_config {
 #define MR_REDUCE_NEW_NODES_DEFAULT 50000u
 #define MR_REDUCE_NEW_NODES_AT_ONCE_DEFAULT (1u << 18)
 #define MR_REDUCE_SHAPES_DEFAULT (1u << 16) /* 8 MiB */
+#define MR_REDUCE_SCOPES_DEFAULT 65536u
 #define MR_REDUCE_TRACE_CHILDREN_DEFAULT 65536u
 #define MR_REDUCE_BINS_DEFAULT (1u << 24) /* 64 MiB, in a burst over many paths */
 #define MR_REDUCE_EXEMPLAR_CALLS_DEFAULT 512u
@@ -88,6 +90,7 @@ struct mr_reduce_config {
                                .new_nodes_s = MR_REDUCE_NEW_NODES_DEFAULT,               \
                                .new_nodes_at_once = MR_REDUCE_NEW_NODES_AT_ONCE_DEFAULT, \
                                .shapes_max = MR_REDUCE_SHAPES_DEFAULT,                   \
+                               .scopes_max = MR_REDUCE_SCOPES_DEFAULT,                   \
                                .node_children_max = MR_REDUCE_NODE_CHILDREN_DEFAULT,     \
                                .trace_children_max = MR_REDUCE_TRACE_CHILDREN_DEFAULT,   \
                                .bins_max = MR_REDUCE_BINS_DEFAULT,                       \

@@ -54,6 +54,26 @@ static bool forget_paths(struct mr_reduce *reduce)
     return true;
 }
 
+/* Those of applications that have no stream here any more. The others keep their numbers, which the paths at their base have. */
+static bool forget_scopes(struct mr_reduce *reduce)
+{
+    for (const struct mr_reduce_stream *stream = reduce->streams; stream;
+         stream = stream->next)
+        reduce->scopes[stream->scope].is_kept = true;
+    for (uint32_t i = 0; i < reduce->scope_count; i++) {
+        struct mr_scope *scope = &reduce->scopes[i];
+
+        if (!scope->is_kept && !scope->is_free) {
+            if (!mr_list_push(&reduce->free_scopes, i))
+                return false;
+            (void)mr_table_remove(&reduce->scope_ids, scope->id);
+            scope->is_free = true;
+        }
+        scope->is_kept = false;
+    }
+    return true;
+}
+
 /* Nodes have other numbers. */
 static void hash_again(const struct mr_reduce *reduce, struct mr_reduce_stream *stream)
 {
@@ -115,7 +135,7 @@ enum mr_status mr_reduce_forget(struct mr_reduce *reduce)
     if (reduce->shape_slots)
         memset(reduce->shape_slots, 0,
                ((size_t)reduce->shape_mask + 1) * sizeof(*reduce->shape_slots));
-    if (!forget_paths(reduce) || !forget_nodes(reduce))
+    if (!forget_paths(reduce) || !forget_scopes(reduce) || !forget_nodes(reduce))
         return MR_ENOMEM;
     if (is_crowded(nodes->count, nodes->limit) ||
         is_crowded(nodes->child_count, nodes->child_limit)) {

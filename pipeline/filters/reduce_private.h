@@ -227,6 +227,8 @@ struct mr_list {
 struct mr_scope {
     struct mr_id id;
     uint32_t payload, index;
+    bool is_kept; /* while tables are emptied */
+    bool is_free; /* forgotten; its number is in free_scopes */
 };
 
 struct mr_site_index { /* of a site in a payload */
@@ -322,6 +324,7 @@ struct mr_reduce {
     struct mr_table scope_ids;
     struct mr_scope *scopes;
     uint32_t scope_count;
+    struct mr_list free_scopes; /* numbers below scope_count */
     struct mr_reduce_stream *streams, *dirty;
     struct mr_span_counter_index span_counters[MR_REDUCE_SPAN_COUNTERS_MAX];
     uint32_t span_counter_count;
