@@ -30,7 +30,8 @@ enum mr_status mr_dict_batch_put(struct mr_dict_batch *dict, struct mr_filter *f
             return status;
         if (mr_dict_put(&dict->writer, item) == MR_OK)
             return size > MR_DICT_BATCH_BYTES
-                       ? mr_dict_batch_emit(dict, filter) /* alone: a frame may have no room for more */
+                       ? mr_dict_batch_emit(
+                             dict, filter) /* alone: a frame may have no room for more */
                        : MR_OK;
         if (dict->writer.count == 0)
             size *= 2; /* one that does not fit alone */

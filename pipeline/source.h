@@ -88,7 +88,7 @@ struct mr_source {
     uint32_t level;
     bool
         is_continuation; /* an earlier receiver has acknowledged frames of this incarnation */
-    bool has_refused;    /* decode has lost chunks for which their streams had no room */
+    bool has_refused; /* decode has lost chunks for which their streams had no room */
     bool is_announced, is_ended;
     uint32_t serial; /* among the sources of its sender, 1, 2, ...; for the spool */
     bool is_resumed; /* decode has made the streams of `resume` */

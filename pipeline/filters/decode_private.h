@@ -28,7 +28,8 @@ enum mr_decode_counter {
     MR_DECODE_COMPACT_EVENTS,
     MR_DECODE_COMPACT_BYTES,
     MR_DECODE_COUNTERS,
-    MR_DECODE_SUM_LOST = MR_DECODE_COUNTERS /* as reduce has it, for the metrics of this process alone */
+    MR_DECODE_SUM_LOST =
+        MR_DECODE_COUNTERS /* as reduce has it, for the metrics of this process alone */
 };
 
 struct mr_decode {

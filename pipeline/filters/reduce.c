@@ -134,7 +134,8 @@ static enum mr_status scope_of(struct mr_reduce *reduce, struct mr_id id, uint32
     *scope = mr_table_find(&reduce->scope_ids, id);
     if (*scope != MR_TABLE_NONE)
         return MR_OK;
-    if (reduce->free_scopes.count == 0 && reduce->scope_count >= reduce->config->scopes_max)
+    if (reduce->free_scopes.count == 0 &&
+        reduce->scope_count >= reduce->config->scopes_max)
         status = mr_reduce_forget(reduce);
     if (status != MR_OK)
         return status;

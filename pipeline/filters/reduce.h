@@ -42,7 +42,8 @@ struct mr_reduce_config {
     uint32_t
         delta_bytes_max; /* of one DELTA payload; a few kilobytes more for its last row */
     uint32_t paths_max, nodes_max, shapes_max;
-    uint32_t scopes_max; /* of applications that come and go; of such as have streams, all */
+    uint32_t
+        scopes_max; /* of applications that come and go; of such as have streams, all */
     uint32_t node_children_max;  /* entries of all stored child lists */
     uint32_t trace_children_max; /* child entries of the open calls of one trace */
     uint32_t bins_max;           /* histogram counts (4 bytes each) per delta */

@@ -56,14 +56,13 @@ static void put(struct source *source, uint32_t function, uint64_t direction)
 
 static void start(struct source *source, const char *endpoint)
 {
-    const struct mr_dict_item module = {
-        .kind = MR_DICT_MODULE,
-        .module = {.epoch = 1,
-                   .site_base = MR_SITE_FIRST_MODULE,
-                   .size = (CHILDREN_MAX + 2) * SITE_STEP,
-                   .address = 0x400000,
-                   .build_id = mr_span_of("wide", 4),
-                   .path = "/nonexistent/wide"}};
+    const struct mr_dict_item module = {.kind = MR_DICT_MODULE,
+                                        .module = {.epoch = 1,
+                                                   .site_base = MR_SITE_FIRST_MODULE,
+                                                   .size = (CHILDREN_MAX + 2) * SITE_STEP,
+                                                   .address = 0x400000,
+                                                   .build_id = mr_span_of("wide", 4),
+                                                   .path = "/nonexistent/wide"}};
 
     source->probe.app = "wide";
     source->probe.clock = (struct mr_clock_info){
