@@ -1,5 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* /api/v1/exemplars: traces that are kept, the slowest first; and one of them with its calls. */
+/*
+ * /api/v1/exemplars: traces that are kept, the slowest first; and one of them with its calls. A trace may stand in several
+ * places, one for each reason, with more of its calls in one than in another: who asks has all that fit a frame, and of
+ * the oldest that were asked for only the root call is left. It is one row, with the calls of the fullest.
+ */
 #include "master/api_private.h"
 
 #include <stdlib.h>
@@ -82,16 +86,15 @@ static json_t *row_of(const struct mr_model_root *root,
     return object;
 }
 
+/* The slowest first; of one trace the fullest. */
 static int by_time(const void *a, const void *b)
 {
     const struct mr_model_exemplar *const *left = a, *const *right = b;
+    const struct mr_exemplar *x = &(*left)->exemplar, *y = &(*right)->exemplar;
 
-    if (mr_exemplar_is_same(&(*left)->exemplar, &(*right)->exemplar))
-        return 0;
-    return mr_exemplar_is_before(&(*left)->exemplar, &(*right)->exemplar,
-                                 MR_EXEMPLAR_SLOWEST)
-               ? -1
-               : 1;
+    if (mr_exemplar_is_same(x, y))
+        return (x->call_count < y->call_count) - (x->call_count > y->call_count);
+    return mr_exemplar_is_before(x, y, MR_EXEMPLAR_SLOWEST) ? -1 : 1;
 }
 
 /* What the request asks for. */
@@ -135,8 +138,8 @@ json_t *mr_api_exemplars(struct mr_api_request *request)
     json_t *rows = json_array();
     uint64_t total = 0;
     for (size_t i = 0; i < count; i++) {
-        if (i && by_time((const void *)&order[i - 1], (const void *)&order[i]) == 0)
-            continue; /* its second reason is told with the first */
+        if (i && mr_exemplar_is_same(&order[i - 1]->exemplar, &order[i]->exemplar))
+            continue; /* its other reasons are told with the first */
         if (total++ < limit)
             json_array_append_new(rows, row_of(root, order[i]));
     }
@@ -190,21 +193,18 @@ static enum mr_status add_calls(json_t *object, const struct mr_model_root *root
 json_t *mr_api_exemplar(struct mr_api_request *request)
 {
     const struct mr_model_root *root = request->root;
+    const struct mr_model_exemplar *record;
     struct mr_id id;
 
     if (mr_id_parse(request->tail, strlen(request->tail), &id) != MR_OK)
         return mr_api_fail(
             request, 400, "exemplar: 32 hexadecimal digits are needed after /exemplars/");
-    for (uint32_t i = 0; i < mr_model_count(root, MR_MODEL_EXEMPLAR); i++) {
-        const struct mr_model_exemplar *record = mr_model_exemplar(root, i);
-
-        if (!mr_id_equal(mr_model_exemplar_id(&record->exemplar), id))
-            continue;
-        json_t *object = row_of(root, record);
-        json_object_set_new(object, "generation", mr_json_u64(root->head.generation));
-        (void)add_calls(object, root, &record->exemplar);
-        return object;
-    }
-    return mr_api_fail(request, 404,
-                       "no such exemplar: a slower one may have replaced it");
+    record = mr_model_find_exemplar(root, id);
+    if (!record)
+        return mr_api_fail(request, 404,
+                           "no such exemplar: a slower one may have replaced it");
+    json_t *object = row_of(root, record);
+    json_object_set_new(object, "generation", mr_json_u64(root->head.generation));
+    (void)add_calls(object, root, &record->exemplar);
+    return object;
 }

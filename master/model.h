@@ -497,6 +497,9 @@ const struct mr_counter_stats *mr_model_counter_of_path(const struct mr_model_ro
                                                         uint32_t path, uint32_t counter);
 /* The id of the trace, equal everywhere. */
 struct mr_id mr_model_exemplar_id(const struct mr_exemplar *exemplar);
+/* The trace of that id, or NULL. Where it is kept for several reasons, the record that has most of its calls. */
+const struct mr_model_exemplar *mr_model_find_exemplar(const struct mr_model_root *root,
+                                                       struct mr_id id);
 /* A note, or NULL; `site` zero: about the whole. */
 const struct mr_model_note *mr_model_find_note(const struct mr_model_root *root,
                                                struct mr_id about, struct mr_id site,

@@ -271,6 +271,21 @@ struct mr_id mr_model_exemplar_id(const struct mr_exemplar *exemplar)
     return mr_hash128(mr_span_of(ids, sizeof(ids)));
 }
 
+const struct mr_model_exemplar *mr_model_find_exemplar(const struct mr_model_root *root,
+                                                       struct mr_id id)
+{
+    const struct mr_model_exemplar *found = NULL;
+
+    for (uint32_t i = 0; i < mr_model_count(root, MR_MODEL_EXEMPLAR); i++) {
+        const struct mr_model_exemplar *record = mr_model_exemplar(root, i);
+
+        if (mr_id_equal(mr_model_exemplar_id(&record->exemplar), id) &&
+            (!found || record->exemplar.call_count > found->exemplar.call_count))
+            found = record;
+    }
+    return found;
+}
+
 enum mr_status mr_model_add_shape_path(struct mr_model *model, uint32_t shape,
                                        uint32_t path,
                                        const struct mr_shape_path_stats *stats)

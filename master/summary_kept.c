@@ -93,5 +93,6 @@ enum mr_status mr_summary_make_kept(const struct mr_model_root *root,
     kept->ns = mr_exemplar_ns(slowest);
     kept->start_ns = slowest->start_ns;
     kept->calls = slowest->calls;
-    return make_inner(root, arena, slowest, kept);
+    return make_inner(root, arena, &mr_model_find_exemplar(root, kept->id)->exemplar,
+                      kept);
 }

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Exemplars that somebody asks for, through two levels of workers while a program runs: the next traces of an entry point, a path and
-a shape come whole, as many as were asked for; a request that nothing answers ends when its time is over; a worker that connects later
+a shape come whole, as many as were asked for, also where they are kept, with fewer calls, for other reasons; a request that nothing answers ends when its time is over; a worker that connects later
 hears of it; wrong requests are refused by the name of what is wrong; the ledger balances, and what came outlives the master."""
 import json
 import os
@@ -15,7 +15,7 @@ from system import check
 
 WANTED = "/api/v1/exemplars/wanted"
 DEADLINE_S = 60  # for a trace to come, also under a sanitizer on a busy machine
-ROOTS = "request,start_up"
+ROOTS = "request,start_up,export_rows"
 MAX_OPEN = 64
 
 
@@ -89,7 +89,7 @@ def paths(master):
 
 
 def wait_paths(master):
-    needed = {"request", "request/change/write_row", "request/read_row", "start_up"}
+    needed = {"request", "request/change/write_row", "request/read_row", "start_up", "export_rows"}
     return system.wait_until(lambda: (lambda found: found if needed <= set(found) else None)(paths(master)), DEADLINE_S, "paths")
 
 
@@ -114,6 +114,18 @@ def check_shape(master, ids):
         for ident in row["exemplars"]:
             trace = whole(master, ident)
             check(tree(trace) == READING and trace["shape"] == reading[0], f"by shape: {tree(trace)}")
+
+
+def check_first(master, ids):
+    """One that is the first of its shape too is there twice, and shown with all its calls."""
+    def next_of_new_shape():
+        row = wait_done(master, ask(master, path=ids["export_rows"], ttl_s=600))
+        trace = whole(master, row["exemplars"][0])
+        return trace if "first" in trace["why"] else None
+    trace = system.wait_until(next_of_new_shape, DEADLINE_S, "an export of a new shape")
+    check(trace["calls"] > 2 * 1000, f"calls of an export: {trace['calls']}")
+    rows = [row for row in master.get("/api/v1/exemplars?limit=10000")["exemplars"] if row["id"] == trace["id"]]
+    check([row["elided_calls"] for row in rows] == [0], f"it is one row: {rows}")
 
 
 def check_end(master, ids):
@@ -168,7 +180,7 @@ def test():
         worker = chain.worker(upper.endpoint, "--root", ROOTS)
         program = Program(chain, binary, worker)
         ids = wait_paths(master)
-        for part in (check_paths, check_shape, check_end, check_refusals, check_bound):
+        for part in (check_first, check_paths, check_shape, check_end, check_refusals, check_bound):
             part(master, ids)
         program.end()
         request = ask(master, path=ids["request/change"], ttl_s=600)  # heard by who connects later

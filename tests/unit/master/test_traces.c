@@ -301,6 +301,39 @@ static void past_the_bytes_the_oldest_answers_keep_their_root_alone(void **state
     mr_model_free(model);
 }
 
+/* Asked for, where its root alone is left, and the first of its shape, with its calls. */
+static void a_trace_is_found_where_most_of_its_calls_are(void **state)
+{
+    struct mr_model_limits limits = MR_MODEL_LIMITS_DEFAULT;
+    const struct trace first = {.start_ns = 10, .ns = 20, .shape = SHAPES};
+    const struct mr_model_exemplar *found;
+    const struct mr_model_root *root;
+    struct mr_model *model;
+
+    (void)state;
+    limits.exemplar_bytes = 3 * sizeof(struct mr_exemplar_call);
+    assert_int_equal(mr_model_new(&limits, &model), MR_OK);
+    for (uint64_t i = 0; i < 2; i++) {
+        struct trace answer = first;
+
+        answer.start_ns += i;
+        answer.request = 5;
+        apply(model, &answer);
+    }
+    apply(model, &first);
+    assert_int_equal(mr_model_publish(model), MR_OK);
+    root = mr_model_read_lock(model);
+    found = mr_model_exemplar(root, 0);
+    assert_int_equal(found->exemplar.call_count, 1);
+    found = mr_model_find_exemplar(root, mr_model_exemplar_id(&found->exemplar));
+    assert_int_equal(found->exemplar.start_ns, 10);
+    assert_int_equal(found->exemplar.why, MR_EXEMPLAR_FIRST);
+    assert_int_equal(found->exemplar.call_count, 2);
+    assert_null(mr_model_find_exemplar(root, (struct mr_id){1, 1}));
+    mr_model_read_unlock(model);
+    mr_model_free(model);
+}
+
 struct fixture {
     char folder[64], directory[80];
     struct mr_model *model;
@@ -434,6 +467,8 @@ int main(void)
             tear_down),
         cmocka_unit_test_setup_teardown(
             past_the_bytes_the_oldest_answers_keep_their_root_alone, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(a_trace_is_found_where_most_of_its_calls_are,
+                                        set_up, tear_down),
         cmocka_unit_test_setup_teardown(they_come_back_by_journal_and_by_checkpoint,
                                         set_up, tear_down),
     };
