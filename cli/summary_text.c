@@ -237,6 +237,8 @@ static void put_entry_row(const struct mr_summary *summary,
     mr_grid_cell(grid, "%s", mr_render_count(row->paths, text));
     mr_grid_cell(grid, "%s", row->name);
     mr_grid_cell(grid, "%s", row->app);
+    mr_grid_cell(grid, "%s", row->version);
+    mr_grid_cell(grid, "%s", row->host);
 }
 
 static enum mr_status put_entries(const struct mr_summary *summary,
@@ -255,6 +257,8 @@ static enum mr_status put_entries(const struct mr_summary *summary,
         {"paths", MR_RIGHT},
         {"entry point", MR_LEFT_CUT},
         {"application", MR_LEFT_CUT},
+        {"version", MR_LEFT_CUT},
+        {"host", MR_LEFT_CUT},
     };
     size_t shown =
         summary->entry_count < view->entries ? summary->entry_count : view->entries;

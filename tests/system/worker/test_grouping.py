@@ -2,6 +2,7 @@
 """--group-by and --shapes from the worker's options to the master's answers, through two levels: the same three requests (a a b,
 a b, b a) of a program on two hosts, as entry points, shapes, their trees and exemplars, under each of the six settings."""
 import os
+import subprocess
 import sys
 
 sys.path.insert(0, os.path.join(os.environ["MR_SOURCE"], "tests", "system", "lib"))
@@ -49,6 +50,13 @@ def check_answers(master, exactness, hosts):
     check({(0, "request"), (1, "a"), (1, "b")} <= set(paths), f"paths {paths}")
 
 
+def check_report(master, hosts):
+    """The entry points of two hosts are told apart."""
+    run = subprocess.run([system.MILLRACE, "report", str(master.store)], capture_output=True, text=True, check=False)
+    rows = [line.split() for line in run.stdout.splitlines() if " request " in line and " program" in line]
+    check(sorted(row[-1] for row in rows) == [host or "program" for host in hosts], f"report: {run.stdout}{run.stderr}")
+
+
 def run_setting(exactness, group_by, hosts):
     with system.System() as chain:
         program = system.compile_program(chain.folder / "program", [system.SOURCE / "tests/system/worker/grouping.c"])
@@ -63,6 +71,7 @@ def run_setting(exactness, group_by, hosts):
         system.wait_until(lambda: master.get("/api/v1/ledger")["ledger"]["balanced"], 30, "a balanced ledger")
         check(sorted(row["host"] for row in master.get("/api/v1/ledger")["sources"]) == HOSTS, "the sources tell their hosts")
         check_answers(master, exactness, hosts)
+        check_report(master, hosts)
 
 
 def test():

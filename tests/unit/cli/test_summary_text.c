@@ -139,6 +139,25 @@ static void the_text_is_laid_out_as_here(void **state)
         "balanced\n");
 }
 
+static void entry_points_of_one_name_are_told_apart_by_version_and_host(void **state)
+{
+    struct mr_summary_entry rows[] = {entries[0], entries[0], entries[0]};
+    struct mr_summary summary = summary_of_all();
+    const char *text;
+
+    MR_UNUSED(state);
+    rows[0].host = rows[1].host = "alpha";
+    rows[2].host = "beta";
+    rows[1].version = rows[2].version = "2.1";
+    summary.entries = rows;
+    summary.entry_count = summary.entry_total = MR_ARRAY_COUNT(rows);
+    text = text_of(&summary, NULL, &all_rows);
+    assert_non_null(strstr(text, "entry point  application  version  host\n"));
+    assert_non_null(strstr(text, "serve        server                alpha\n"));
+    assert_non_null(strstr(text, "serve        server       2.1      alpha\n"));
+    assert_non_null(strstr(text, "serve        server       2.1      beta\n"));
+}
+
 static void loss_and_imbalance_are_never_hidden(void **state)
 {
     struct mr_summary summary = summary_of_all();
@@ -349,6 +368,7 @@ int main(void)
         cmocka_unit_test(a_clock_that_is_not_the_one_asked_for_is_told),
         cmocka_unit_test(short_calls_are_named_when_they_are_most),
         cmocka_unit_test(the_text_is_laid_out_as_here),
+        cmocka_unit_test(entry_points_of_one_name_are_told_apart_by_version_and_host),
         cmocka_unit_test(loss_and_imbalance_are_never_hidden),
         cmocka_unit_test(a_cut_table_says_of_how_many),
         cmocka_unit_test(nothing_recorded_is_said),
