@@ -14,9 +14,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* The payloads of a delta that was too large for one are made within this time. */
-#define SAME_DELTA_NS (20 * MR_MILLISECOND_NS)
-
 struct apply {
     struct mr_model *model;
     uint32_t sender; /* index; MR_MODEL_NONE: refused */
@@ -360,8 +357,7 @@ bool mr_model_open_is_current(const struct mr_model_root *root,
 {
     const struct mr_model_sender *sender = mr_model_sender(root, open->sender);
 
-    return open->stats.count > 0 &&
-           open->created_ns + SAME_DELTA_NS >= sender->created_ns &&
+    return open->stats.count > 0 && open->created_ns == sender->created_ns &&
            now_ns < open->taken_ns + MR_OPEN_TOLD_FOR_NS;
 }
 

@@ -371,6 +371,55 @@ static void a_shape_is_found_in_every_scope_that_has_it(void **state)
     close_model(&f);
 }
 
+/* A payload of a delta made so long after the first; of `open` traces of the entry point `site`, or none. */
+static void tell_open(struct fixture *f, uint64_t after_ns, uint64_t site, uint64_t open)
+{
+    const struct mr_open_stats stats = {.count = open, .ages = {open}, .oldest_ns = 5};
+    uint32_t path;
+
+    mr_buffer_clear(&f->bytes);
+    mr_delta_begin(&f->w, &f->bytes);
+    mr_delta_head(&f->w, 1, 1000 * MR_SECOND_NS + after_ns);
+    path =
+        mr_delta_path(&f->w, MR_DELTA_NONE, mr_delta_scope(&f->w, (struct mr_id){1, 1}),
+                      mr_delta_site(&f->w, (struct mr_id){2, site}), 0);
+    if (open)
+        mr_delta_open(&f->w, path, path, &stats);
+    assert_int_equal(apply(f), MR_OK);
+    assert_int_equal(mr_model_publish(f->model), MR_OK);
+}
+
+/* Of all entry points. */
+static uint64_t open_now(const struct fixture *f)
+{
+    const struct mr_model_root *root = mr_model_read_lock(f->model);
+    uint64_t now_ns = mr_clock_realtime_ns(), count = 0;
+
+    for (uint32_t i = 0; i < mr_model_count(root, MR_MODEL_OPEN); i++)
+        if (mr_model_open_is_current(root, mr_model_open(root, i), now_ns))
+            count += mr_model_open(root, i)->stats.count;
+    mr_model_read_unlock(f->model);
+    return count;
+}
+
+/* A worker that ends says so right behind its last delta. */
+static void the_next_delta_ends_what_it_does_not_tell_of_however_soon_it_comes(
+    void **state)
+{
+    struct fixture f;
+
+    (void)state;
+    open_model(&f, MR_MODEL_LIMITS_DEFAULT);
+    tell_open(&f, 0, 1, 2);
+    tell_open(&f, 0, 2, 3); /* more of the same delta */
+    assert_int_equal(open_now(&f), 5);
+    tell_open(&f, MR_MILLISECOND_NS, 2, 1);
+    assert_int_equal(open_now(&f), 1);
+    tell_open(&f, 2 * MR_MILLISECOND_NS, 2, 0);
+    assert_int_equal(open_now(&f), 0);
+    close_model(&f);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -383,6 +432,8 @@ int main(void)
         cmocka_unit_test(the_series_are_a_ring_of_windows),
         cmocka_unit_test(a_full_series_forgets_the_oldest_window),
         cmocka_unit_test(a_shape_is_found_in_every_scope_that_has_it),
+        cmocka_unit_test(
+            the_next_delta_ends_what_it_does_not_tell_of_however_soon_it_comes),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
