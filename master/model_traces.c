@@ -179,10 +179,22 @@ static uint32_t oldest_whole(const struct mr_model_root *root)
     return oldest;
 }
 
-/* MR_ELIMIT: there is no room even so. */
-static enum mr_status make_asked_room(struct mr_model *model, size_t bytes)
+/* With what the record `index` has, if there is one: it is replaced. */
+static bool has_room(struct mr_model *model, const struct mr_exemplar *given,
+                     uint32_t index)
 {
-    while (bytes > model->limits.exemplar_bytes - model->asked_bytes) {
+    size_t used = *bytes_for(model, given->why);
+
+    if (index != MR_MODEL_NONE)
+        used -= bytes_of(&mr_model_exemplar(model->working, index)->exemplar);
+    return bytes_of(given) <= model->limits.exemplar_bytes - used;
+}
+
+/* MR_ELIMIT: there is no room even so. */
+static enum mr_status make_asked_room(struct mr_model *model,
+                                      const struct mr_exemplar *given, uint32_t replaced)
+{
+    while (!has_room(model, given, replaced)) {
         uint32_t index = oldest_whole(model->working);
         const struct mr_model_exemplar *old;
         struct mr_model_exemplar *record;
@@ -204,13 +216,12 @@ static enum mr_status make_asked_room(struct mr_model *model, size_t bytes)
 }
 
 /* MR_ELIMIT: it does not fit. */
-static enum mr_status make_room(struct mr_model *model, const struct mr_exemplar *given)
+static enum mr_status make_room(struct mr_model *model, const struct mr_exemplar *given,
+                                uint32_t replaced)
 {
     if (given->why == MR_EXEMPLAR_ASKED)
-        return make_asked_room(model, bytes_of(given));
-    return bytes_of(given) > model->limits.exemplar_bytes - model->exemplar_bytes
-               ? MR_ELIMIT
-               : MR_OK;
+        return make_asked_room(model, given, replaced);
+    return has_room(model, given, replaced) ? MR_OK : MR_ELIMIT;
 }
 
 /* For one reason. */
@@ -224,7 +235,7 @@ static enum mr_status put_exemplar(struct mr_model *model, uint32_t entry, uint3
 
     if (status != MR_OK)
         return MR_OK; /* it lost */
-    status = make_room(model, exemplar);
+    status = make_room(model, exemplar, index);
     if (status == MR_ELIMIT) {
         model->working->refused[MR_MODEL_EXEMPLAR]++;
         return MR_OK;

@@ -196,6 +196,30 @@ static void past_the_bytes_they_are_refused_and_counted(void **state)
     mr_model_free(model);
 }
 
+/* Whatever came before: a slower one of the same shape needs no more than the slowest had. */
+static void past_the_bytes_a_better_one_takes_the_room_of_what_it_replaces(void **state)
+{
+    struct mr_model_limits limits = MR_MODEL_LIMITS_DEFAULT;
+    const struct trace first = {.start_ns = 10, .ns = 20},
+                       slower = {.start_ns = 11, .ns = 30};
+    const struct mr_model_root *root;
+    struct mr_model *model;
+
+    (void)state;
+    limits.exemplar_bytes = 4 * sizeof(struct mr_exemplar_call);
+    assert_int_equal(mr_model_new(&limits, &model), MR_OK);
+    apply(model, &first);
+    apply(model, &slower);
+    assert_int_equal(mr_model_publish(model), MR_OK);
+    root = mr_model_read_lock(model);
+    assert_int_equal(mr_model_count(root, MR_MODEL_EXEMPLAR), 2);
+    assert_int_equal(mr_exemplar_ns(&mr_model_exemplar(root, 0)->exemplar), 20);
+    assert_int_equal(mr_exemplar_ns(&mr_model_exemplar(root, 1)->exemplar), 30);
+    assert_int_equal(root->refused[MR_MODEL_EXEMPLAR], 0);
+    mr_model_read_unlock(model);
+    mr_model_free(model);
+}
+
 struct told {
     uint32_t count;
     uint64_t requests, starts; /* summed */
@@ -460,6 +484,9 @@ int main(void)
             the_same_exemplars_stay_in_whatever_order_they_come, set_up, tear_down),
         cmocka_unit_test_setup_teardown(past_the_bytes_they_are_refused_and_counted,
                                         set_up, tear_down),
+        cmocka_unit_test_setup_teardown(
+            past_the_bytes_a_better_one_takes_the_room_of_what_it_replaces, set_up,
+            tear_down),
         cmocka_unit_test_setup_teardown(
             answers_have_places_of_their_own_and_the_latest_stay, set_up, tear_down),
         cmocka_unit_test_setup_teardown(
