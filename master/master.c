@@ -103,10 +103,10 @@ static enum mr_status open_model(struct master *master, struct mr_error *error)
     return status == MR_OK ? mr_store_start(master->store, error) : status;
 }
 
-static void on_asked(void *context, struct mr_id request,
-                     const struct mr_exemplar *exemplar)
+static bool on_asked(void *context, struct mr_id request,
+                     const struct mr_exemplar *exemplar, struct mr_exemplar *gone)
 {
-    mr_wanted_book_came(context, request, exemplar);
+    return mr_wanted_book_came(context, request, exemplar, gone);
 }
 
 static enum mr_status open_wanted(struct master *master, struct mr_error *error)

@@ -103,6 +103,7 @@ enum mr_status mr_model_new(const struct mr_model_limits *limits, struct mr_mode
     model->working = working;
     mr_table_init(&model->exemplar_places,
                   MR_MODEL_EXEMPLAR_REASONS * (limits->exemplars + 1));
+    mr_table_init(&model->displaced, limits->exemplars + 1);
     for (int i = 0; i < MR_MODEL_EXEMPLAR_REASONS; i++)
         model->last_exemplar[i] = MR_MODEL_NONE;
     if (mr_joiner_new(limits->parts, &model->joiner) != MR_OK ||
@@ -117,8 +118,9 @@ enum mr_status mr_model_new(const struct mr_model_limits *limits, struct mr_mode
 }
 
 void mr_model_on_asked(struct mr_model *model,
-                       void (*on_asked)(void *context, struct mr_id request,
-                                        const struct mr_exemplar *exemplar),
+                       bool (*on_asked)(void *context, struct mr_id request,
+                                        const struct mr_exemplar *exemplar,
+                                        struct mr_exemplar *gone),
                        void *context)
 {
     model->on_asked = on_asked;
@@ -168,6 +170,7 @@ void mr_model_free(struct mr_model *model)
     free_indices(&model->parts_free);
     mr_joiner_free(model->joiner);
     mr_table_fini(&model->exemplar_places);
+    mr_table_fini(&model->displaced);
     free(model->calls);
     mr_joined_sums_fini(&model->join_sums);
     free(mr_load_relaxed(&model->published)); /* no other thread any more */

@@ -427,11 +427,13 @@ void mr_model_set_saved(struct mr_model *model, uint64_t generation);
 
 /*
  * Who is told of each answer to a request for exemplars (net/wanted.h), with the sites of its calls by index; on the writer's
- * thread, borrowed during the call. Before the writer's thread starts; not called for what is loaded.
+ * thread, borrowed during the call. Says whether it is to be kept, and which trace is no answer any more (`gone`, of which what
+ * makes it the same is read; zero: none). Before the writer's thread starts; not called for what is loaded, which is kept.
  */
 void mr_model_on_asked(struct mr_model *model,
-                       void (*on_asked)(void *context, struct mr_id request,
-                                        const struct mr_exemplar *exemplar),
+                       bool (*on_asked)(void *context, struct mr_id request,
+                                        const struct mr_exemplar *exemplar,
+                                        struct mr_exemplar *gone),
                        void *context);
 
 /* Once per reading thread, before its first lock and after its last. */

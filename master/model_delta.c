@@ -301,6 +301,18 @@ static enum mr_status resolve_exemplar(struct apply *apply,
     return MR_OK;
 }
 
+static enum mr_status put_answer(struct mr_model *model, struct mr_id request,
+                                 const struct exemplar *found)
+{
+    struct mr_exemplar gone = {.items = NULL};
+
+    if (model->on_asked &&
+        !model->on_asked(model->asked_context, request, &found->trace, &gone))
+        return MR_OK;
+    return mr_model_put_answer(model, found->entry, found->shape, found->source,
+                               &found->trace, mr_model_exemplar_id(&gone));
+}
+
 static enum mr_status take_exemplar(struct apply *apply, const struct mr_delta_item *item)
 {
     struct mr_model *model = apply->model;
@@ -309,12 +321,12 @@ static enum mr_status take_exemplar(struct apply *apply, const struct mr_delta_i
 
     if (status == MR_ELIMIT)
         return refuse(apply, MR_MODEL_EXEMPLAR);
-    if (status == MR_OK)
-        status = mr_model_put_exemplar(model, found.entry, found.shape, found.source,
-                                       &found.trace);
-    if (status == MR_OK && item->tag == MR_DELTA_ASKED && model->on_asked)
-        model->on_asked(model->asked_context, item->id, &found.trace);
-    return status;
+    if (status != MR_OK)
+        return status;
+    if (item->tag == MR_DELTA_ASKED)
+        return put_answer(model, item->id, &found);
+    return mr_model_put_exemplar(model, found.entry, found.shape, found.source,
+                                 &found.trace);
 }
 
 static enum mr_status take_shape_path(struct apply *apply,

@@ -38,14 +38,15 @@ struct mr_model {
     struct mr_model_indices part_of_slot; /* the joiner's slot -> index in PART */
     struct mr_model_indices parts_free;   /* free indices in PART */
     struct mr_table exemplar_places;      /* place -> record */
+    struct mr_table displaced;            /* traces that were answers; not stored */
     uint32_t exemplar_counts[MR_MODEL_EXEMPLAR_REASONS];
     uint32_t last_exemplar
         [MR_MODEL_EXEMPLAR_REASONS]; /* the worst; MR_MODEL_NONE: not known */
     size_t exemplar_bytes;
     size_t
         asked_bytes; /* of those that were asked for: apart, as nobody else may take their room */
-    void (*on_asked)(void *context, struct mr_id request,
-                     const struct mr_exemplar *exemplar);
+    bool (*on_asked)(void *context, struct mr_id request,
+                     const struct mr_exemplar *exemplar, struct mr_exemplar *gone);
     void *asked_context;
     struct mr_exemplar_call *calls; /* scratch of one that is applied */
     uint32_t call_capacity;
@@ -138,6 +139,10 @@ enum mr_status mr_model_add_no_part(struct mr_model *model, uint32_t index);
 enum mr_status mr_model_put_exemplar(struct mr_model *model, uint32_t entry,
                                      uint32_t shape, uint32_t source,
                                      const struct mr_exemplar *exemplar);
+/* One that was asked for. The trace `gone`, if it is there, is no answer any more. */
+enum mr_status mr_model_put_answer(struct mr_model *model, uint32_t entry, uint32_t shape,
+                                   uint32_t source, const struct mr_exemplar *exemplar,
+                                   struct mr_id gone);
 enum mr_status mr_model_add_shape_path(struct mr_model *model, uint32_t shape,
                                        uint32_t path,
                                        const struct mr_shape_path_stats *stats);

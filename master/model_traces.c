@@ -7,7 +7,9 @@
  * reason gives its record up, so that what is kept does not depend on the order in which deltas came.
  *
  * One that was asked for stands in a place of its own, and the latest have their places: nobody waits for the others any
- * more. It always finds room: of the oldest of them only the root call stays, with the rest counted in it.
+ * more. It always finds room: of the oldest of them only the root call stays, with the rest counted in it. Who asked
+ * says which are none of the answers (more came than were asked for, from several lanes): they are not kept, and those that
+ * were for a moment, until earlier ones came, give their calls up first.
  */
 #include "base/assert.h"
 #include "base/hash.h"
@@ -136,6 +138,8 @@ static enum mr_status replace(struct mr_model *model, struct mr_id place, uint32
 
     (void)mr_table_remove(&model->exemplar_places,
                           place_of(old->entry, old->shape, &old->exemplar));
+    if (old->exemplar.why == MR_EXEMPLAR_ASKED)
+        (void)mr_table_remove(&model->displaced, mr_model_exemplar_id(&old->exemplar));
     status = mr_table_put(&model->exemplar_places, place, index);
     if (status == MR_OK)
         status = mr_cow_put(&model->cow, &model->working->tables[MR_MODEL_EXEMPLAR],
@@ -162,21 +166,38 @@ static struct mr_model_exemplar *root_alone(const struct mr_model_exemplar *old)
     return new_record(old->entry, old->shape, old->source, &exemplar);
 }
 
-/* Of those that were asked for, the oldest that has more than its root. */
-static uint32_t oldest_whole(const struct mr_model_root *root)
+static bool is_displaced(const struct mr_model *model, const struct mr_exemplar *exemplar)
 {
-    uint32_t oldest = MR_MODEL_NONE;
+    return model->displaced.count > 0 &&
+           mr_table_find(&model->displaced, mr_model_exemplar_id(exemplar)) !=
+               MR_TABLE_NONE;
+}
+
+/* Whether `a` gives its calls up before `b` does. */
+static bool is_spared_less(const struct mr_model *model, const struct mr_exemplar *a,
+                           const struct mr_exemplar *b)
+{
+    bool displaced = is_displaced(model, a);
+
+    return displaced != is_displaced(model, b) ? displaced
+                                               : is_better(b, a, MR_EXEMPLAR_ASKED);
+}
+
+/* Of those that were asked for and have more than their root, the one that can be spared first. */
+static uint32_t first_to_spare(const struct mr_model *model)
+{
+    const struct mr_model_root *root = model->working;
+    uint32_t first = MR_MODEL_NONE;
 
     for (uint32_t i = 0; i < mr_model_count(root, MR_MODEL_EXEMPLAR); i++) {
         const struct mr_exemplar *exemplar = &mr_model_exemplar(root, i)->exemplar;
 
         if (exemplar->why == MR_EXEMPLAR_ASKED && exemplar->call_count > 1 &&
-            (oldest == MR_MODEL_NONE ||
-             is_better(&mr_model_exemplar(root, oldest)->exemplar, exemplar,
-                       MR_EXEMPLAR_ASKED)))
-            oldest = i;
+            (first == MR_MODEL_NONE ||
+             is_spared_less(model, exemplar, &mr_model_exemplar(root, first)->exemplar)))
+            first = i;
     }
-    return oldest;
+    return first;
 }
 
 /* With what the record `index` has, if there is one: it is replaced. */
@@ -195,7 +216,7 @@ static enum mr_status make_asked_room(struct mr_model *model,
                                       const struct mr_exemplar *given, uint32_t replaced)
 {
     while (!has_room(model, given, replaced)) {
-        uint32_t index = oldest_whole(model->working);
+        uint32_t index = first_to_spare(model);
         const struct mr_model_exemplar *old;
         struct mr_model_exemplar *record;
         enum mr_status status;
@@ -252,6 +273,18 @@ static enum mr_status put_exemplar(struct mr_model *model, uint32_t entry, uint3
     model->last_exemplar[reason_index((enum mr_exemplar_why)exemplar->why)] =
         MR_MODEL_NONE;
     return status;
+}
+
+enum mr_status mr_model_put_answer(struct mr_model *model, uint32_t entry, uint32_t shape,
+                                   uint32_t source, const struct mr_exemplar *exemplar,
+                                   struct mr_id gone)
+{
+    MR_ASSERT(exemplar->why == MR_EXEMPLAR_ASKED && exemplar->call_count > 0);
+    (void)mr_table_remove(&model->displaced, mr_model_exemplar_id(exemplar));
+    if (mr_table_find(&model->exemplar_places, gone) != MR_TABLE_NONE &&
+        mr_table_put(&model->displaced, gone, 0) == MR_ENOMEM)
+        return MR_ENOMEM; /* past the limit of the table it is one of many */
+    return put_exemplar(model, entry, shape, source, exemplar);
 }
 
 enum mr_status mr_model_put_exemplar(struct mr_model *model, uint32_t entry,

@@ -133,8 +133,9 @@ bool mr_wanted_book_remove(struct mr_wanted_book *book, struct mr_id id, uint64_
     return index < MR_WANTED_BOOK_MAX;
 }
 
-/* Whether the trace is one of those that came, now. */
-static bool insert(struct mr_wanted_request *request, const struct mr_exemplar *exemplar)
+/* Whether the trace is one of those that came, now. `gone`: the one that it has put out of them. */
+static bool insert(struct mr_wanted_request *request, const struct mr_exemplar *exemplar,
+                   struct mr_exemplar *gone)
 {
     uint32_t at = request->came;
 
@@ -148,6 +149,8 @@ static bool insert(struct mr_wanted_request *request, const struct mr_exemplar *
         request->beyond++;
     if (at == request->wanted.count)
         return false;
+    if (request->came == request->wanted.count)
+        *gone = request->got[request->came - 1];
     request->came += request->came < request->wanted.count;
     memmove(&request->got[at + 1], &request->got[at],
             (request->came - 1 - at) * sizeof(*request->got));
@@ -156,26 +159,46 @@ static bool insert(struct mr_wanted_request *request, const struct mr_exemplar *
     return true;
 }
 
-void mr_wanted_book_came(struct mr_wanted_book *book, struct mr_id id,
-                         const struct mr_exemplar *exemplar)
+static bool is_answer(const struct mr_wanted_book *book,
+                      const struct mr_exemplar *exemplar)
 {
+    for (uint32_t i = 0; i < book->count; i++)
+        for (uint32_t j = 0; j < book->requests[i].came; j++)
+            if (mr_exemplar_is_same(&book->requests[i].got[j], exemplar))
+                return true;
+    return false;
+}
+
+static bool take(struct mr_wanted_book *book, struct mr_wanted_request *request,
+                 const struct mr_exemplar *exemplar, struct mr_exemplar *gone)
+{
+    /* After its end, too: of those on their way then, an earlier one may be among them. */
+    if (!insert(request, exemplar, gone))
+        return false;
+    if (is_answer(book, gone))
+        *gone = (struct mr_exemplar){.items = NULL};
+    if (request->state == MR_WANTED_OPEN && request->came == request->wanted.count) {
+        end(book, request, MR_WANTED_DONE);
+        tell(book, mr_clock_monotonic_ns());
+    }
+    return true;
+}
+
+bool mr_wanted_book_came(struct mr_wanted_book *book, struct mr_id id,
+                         const struct mr_exemplar *exemplar, struct mr_exemplar *gone)
+{
+    bool is_kept = true;
     uint32_t index;
 
+    *gone = (struct mr_exemplar){.items = NULL};
     pthread_mutex_lock(&book->lock);
     index = find(book, id);
-    if (index == MR_WANTED_BOOK_MAX) {
+    if (index == MR_WANTED_BOOK_MAX)
         book->strangers++;
-    } else {
-        struct mr_wanted_request *request = &book->requests[index];
-
-        /* After its end, too: of those on their way then, an earlier one may be among them. */
-        if (insert(request, exemplar) && request->state == MR_WANTED_OPEN &&
-            request->came == request->wanted.count) {
-            end(book, request, MR_WANTED_DONE);
-            tell(book, mr_clock_monotonic_ns());
-        }
-    }
+    else
+        is_kept = take(book, &book->requests[index], exemplar, gone);
     pthread_mutex_unlock(&book->lock);
+    return is_kept;
 }
 
 void mr_wanted_book_tick(struct mr_wanted_book *book, uint64_t now_ns)

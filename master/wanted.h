@@ -59,9 +59,13 @@ enum mr_status mr_wanted_book_add(struct mr_wanted_book *book,
                                   uint64_t now_ns);
 /* Takes it out, whatever its state. False: there is none of that id. */
 bool mr_wanted_book_remove(struct mr_wanted_book *book, struct mr_id id, uint64_t now_ns);
-/* A trace came for a request. One that is there already, or comes behind those that are enough, changes nothing. */
-void mr_wanted_book_came(struct mr_wanted_book *book, struct mr_id id,
-                         const struct mr_exemplar *exemplar);
+/*
+ * A trace came for a request. One that is there already, or comes behind those that are enough, changes nothing. Whether it is
+ * to be kept: it is one of the answers now, or nobody knows of what. `gone`: the one that is none any more, to no request,
+ * as it came before; without calls, zero: none.
+ */
+bool mr_wanted_book_came(struct mr_wanted_book *book, struct mr_id id,
+                         const struct mr_exemplar *exemplar, struct mr_exemplar *gone);
 /* Ends what is over. `now_ns`: CLOCK_MONOTONIC. */
 void mr_wanted_book_tick(struct mr_wanted_book *book, uint64_t now_ns);
 /* A copy of request `index`, the newest first; false: there are fewer. Ones that begin meanwhile may hide or repeat one. */

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Exemplars and paths of a shape in the model and the store: which ones stay, and that they come back. */
 #include "base/clock.h"
+#include "base/compiler.h"
 #include "master/model.h"
 #include "master/store.h"
 #include "net/delta.h"
@@ -225,8 +226,8 @@ struct told {
     uint64_t requests, starts; /* summed */
 };
 
-static void on_asked(void *context, struct mr_id request,
-                     const struct mr_exemplar *exemplar)
+static bool on_asked(void *context, struct mr_id request,
+                     const struct mr_exemplar *exemplar, struct mr_exemplar *gone)
 {
     struct told *told = context;
 
@@ -235,6 +236,8 @@ static void on_asked(void *context, struct mr_id request,
     told->count++;
     told->requests += request.lo;
     told->starts += exemplar->start_ns;
+    MR_UNUSED(gone);
+    return true;
 }
 
 /* They do not compete with others, nor by shape: the latest have the places. */
@@ -320,6 +323,52 @@ static void past_the_bytes_the_oldest_answers_keep_their_root_alone(void **state
     assert_int_equal(mr_model_exemplar(root, 0)->exemplar.items[0].elided_calls, 5);
     assert_int_equal(mr_model_exemplar(root, 0)->exemplar.items[0].elided_ns, 5);
     assert_int_equal(mr_model_exemplar(root, 1)->exemplar.call_count, 2);
+    assert_int_equal(root->refused[MR_MODEL_EXEMPLAR], 0);
+    mr_model_read_unlock(model);
+    mr_model_free(model);
+}
+
+/* One that begins at 50 answers nobody, and 20 takes the place of 30. */
+static bool by_start(void *context, struct mr_id request,
+                     const struct mr_exemplar *exemplar, struct mr_exemplar *gone)
+{
+    MR_UNUSED(context);
+    MR_UNUSED(request);
+    if (exemplar->start_ns == 20) {
+        *gone = *exemplar;
+        gone->start_ns = 30;
+    }
+    return exemplar->start_ns != 50;
+}
+
+/* There is room for the calls of three, and a root. */
+static void what_answers_nobody_takes_no_room_of_what_does(void **state)
+{
+    static const uint64_t starts[] = {10, 30, 50, 20, 60};
+    static const uint64_t kept[][2] = {{10, 2}, {30, 1}, {20, 2}, {60, 2}};
+    struct mr_model_limits limits = MR_MODEL_LIMITS_DEFAULT;
+    const struct mr_model_root *root;
+    struct mr_model *model;
+
+    (void)state;
+    limits.exemplar_bytes = 7 * sizeof(struct mr_exemplar_call);
+    assert_int_equal(mr_model_new(&limits, &model), MR_OK);
+    mr_model_on_asked(model, by_start, NULL);
+    for (size_t i = 0; i < sizeof(starts) / sizeof(*starts); i++) {
+        const struct trace answer = {
+            .start_ns = starts[i], .ns = 20, .shape = SHAPES, .request = 5};
+
+        apply(model, &answer);
+    }
+    assert_int_equal(mr_model_publish(model), MR_OK);
+    root = mr_model_read_lock(model);
+    assert_int_equal(mr_model_count(root, MR_MODEL_EXEMPLAR), 4);
+    for (uint32_t i = 0; i < 4; i++) {
+        const struct mr_exemplar *exemplar = &mr_model_exemplar(root, i)->exemplar;
+
+        assert_int_equal(exemplar->start_ns, kept[i][0]);
+        assert_int_equal(exemplar->call_count, kept[i][1]);
+    }
     assert_int_equal(root->refused[MR_MODEL_EXEMPLAR], 0);
     mr_model_read_unlock(model);
     mr_model_free(model);
@@ -494,6 +543,8 @@ int main(void)
             tear_down),
         cmocka_unit_test_setup_teardown(
             past_the_bytes_the_oldest_answers_keep_their_root_alone, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(what_answers_nobody_takes_no_room_of_what_does,
+                                        set_up, tear_down),
         cmocka_unit_test_setup_teardown(a_trace_is_found_where_most_of_its_calls_are,
                                         set_up, tear_down),
         cmocka_unit_test_setup_teardown(they_come_back_by_journal_and_by_checkpoint,

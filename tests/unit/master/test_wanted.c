@@ -47,11 +47,22 @@ static void add(struct mr_wanted_book *book, uint64_t number, uint16_t count)
     assert_int_equal(mr_wanted_book_add(book, &request, START_NS), MR_OK);
 }
 
+/* Whether it is kept; `gone_ns`: when the one began that is not kept any more, 0 without one. */
+static bool is_kept(struct mr_wanted_book *book, uint64_t number, uint64_t start_ns,
+                    uint64_t *gone_ns)
+{
+    struct mr_exemplar trace = trace_of(start_ns), gone = trace_of(7);
+    bool kept = mr_wanted_book_came(book, (struct mr_id){1, number}, &trace, &gone);
+
+    *gone_ns = gone.start_ns;
+    return kept;
+}
+
 static void came(struct mr_wanted_book *book, uint64_t number, uint64_t start_ns)
 {
-    struct mr_exemplar trace = trace_of(start_ns);
+    uint64_t gone_ns;
 
-    mr_wanted_book_came(book, (struct mr_id){1, number}, &trace);
+    (void)is_kept(book, number, start_ns, &gone_ns);
 }
 
 /* How many requests senders are told of at that time, and the first one's number. */
@@ -120,6 +131,26 @@ static void of_more_than_were_asked_for_the_earliest_stay(void **state)
             assert_int_equal(request.got[j].start_ns, 10 * (j + 1));
         free_book(book);
     }
+}
+
+static void what_answers_no_request_is_not_kept(void **state)
+{
+    struct mr_wanted_book *book = new_book();
+    uint64_t gone_ns;
+
+    (void)state;
+    add(book, 1, 2);
+    add(book, 2, 1);
+    assert_true(is_kept(book, 1, 30, &gone_ns) && gone_ns == 0);
+    assert_true(is_kept(book, 2, 30, &gone_ns) && gone_ns == 0);
+    assert_true(is_kept(book, 1, 40, &gone_ns) && gone_ns == 0);
+    assert_true(!is_kept(book, 1, 40, &gone_ns) && gone_ns == 0);
+    assert_true(!is_kept(book, 1, 50, &gone_ns) && gone_ns == 0);
+    assert_true(is_kept(book, 1, 20, &gone_ns) && gone_ns == 40);
+    assert_true(is_kept(book, 1, 10, &gone_ns) && gone_ns == 0); /* 30 is the other's */
+    assert_true(is_kept(book, 2, 25, &gone_ns) && gone_ns == 30);
+    assert_true(is_kept(book, 3, 90, &gone_ns) && gone_ns == 0); /* nobody knows of it */
+    free_book(book);
 }
 
 static void a_request_ends_at_its_time_and_late_ones_still_count(void **state)
@@ -197,6 +228,7 @@ int main(void)
         cmocka_unit_test(senders_are_told_at_once_that_nothing_is_wanted),
         cmocka_unit_test(a_request_is_done_when_all_came),
         cmocka_unit_test(of_more_than_were_asked_for_the_earliest_stay),
+        cmocka_unit_test(what_answers_no_request_is_not_kept),
         cmocka_unit_test(a_request_ends_at_its_time_and_late_ones_still_count),
         cmocka_unit_test(one_that_is_taken_out_is_told_no_more),
         cmocka_unit_test(open_ones_are_bounded_and_old_ended_ones_go),
