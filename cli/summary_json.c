@@ -147,6 +147,16 @@ static json_t *coverage_json(const uint64_t *values)
     return object;
 }
 
+static json_t *past_limit_json(const struct mr_summary_past_limit *past_limit)
+{
+    json_t *object = json_object();
+
+    set_number(object, "calls", past_limit->calls);
+    set_number(object, "traces", past_limit->traces);
+    set_number(object, "events", past_limit->events);
+    return object;
+}
+
 static json_t *entry_json(const struct mr_summary_entry *row)
 {
     json_t *object = json_object();
@@ -411,6 +421,8 @@ static json_t *summary_json(const struct mr_summary *summary, const struct mr_ru
     set_number(object, "shapes", summary->shapes);
     set_number(object, "sites", summary->sites);
     set_number(object, "refused", summary->refused);
+    (void)json_object_set_new(object, "past_limit",
+                              past_limit_json(&summary->past_limit));
     (void)json_object_set_new(object, "coverage_traces",
                               coverage_json(summary->coverage.traces));
     (void)json_object_set_new(object, "coverage_time_ns",

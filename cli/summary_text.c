@@ -385,6 +385,21 @@ static enum mr_status put_sent(const struct mr_summary_ledger *ledger,
     return status;
 }
 
+/* Such events are told as missing, too: of the numbers of their streams nothing is known. */
+static enum mr_status put_events_past_limit(const struct mr_summary *summary,
+                                            struct mr_buffer *out)
+{
+    char text[MR_RENDER_SIZE];
+
+    if (summary->past_limit.events == 0)
+        return MR_OK;
+    return mr_buffer_append_format(
+        out,
+        "Not kept  the account of %s events, which came: of streams past the master's "
+        "--max-streams\n",
+        mr_render_count(summary->past_limit.events, text));
+}
+
 static enum mr_status put_ledger(const struct mr_summary *summary, struct mr_buffer *out)
 {
     const struct mr_summary_ledger *ledger = &summary->ledger;
@@ -422,10 +437,18 @@ static enum mr_status put_absences(const struct mr_summary *summary,
 /* What only sometimes is there to be told. */
 static enum mr_status put_remarks(const struct mr_summary *summary, struct mr_buffer *out)
 {
-    char text[MR_RENDER_SIZE];
+    char text[MR_RENDER_SIZE], traces[MR_RENDER_SIZE];
     enum mr_status status = MR_OK;
 
-    if (summary->incomplete_calls)
+    if (summary->past_limit.calls || summary->past_limit.traces)
+        status =
+            mr_buffer_append_format(out,
+                                    "Not kept  %s calls and %s traces more: of paths "
+                                    "past the master's --max-paths "
+                                    "or --max-sites\n",
+                                    mr_render_count(summary->past_limit.calls, text),
+                                    mr_render_count(summary->past_limit.traces, traces));
+    if (status == MR_OK && summary->incomplete_calls)
         status = mr_buffer_append_format(
             out, "Calls     %s without an end: counted, not timed\n",
             mr_render_count(summary->incomplete_calls, text));
@@ -473,5 +496,7 @@ enum mr_status mr_summary_text(struct mr_summary *summary, const struct mr_run *
         status = put_loss(summary, out);
     if (status == MR_OK)
         status = put_sent(&summary->ledger, out);
+    if (status == MR_OK)
+        status = put_events_past_limit(summary, out);
     return status == MR_OK ? put_ledger(summary, out) : status;
 }

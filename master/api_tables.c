@@ -104,6 +104,7 @@ json_t *mr_api_functions(struct mr_api_request *request)
                              mr_json_u64(summary->function_total), "calls",
                              mr_json_u64(summary->calls), "self_ns",
                              mr_json_u64(summary->self_ns), "functions", rows);
+    json_object_set_new(body, "calls_past_limit", mr_json_u64(summary->past_limit.calls));
     mr_json_add_counters(body, request->root);
     json_object_set_new(body, "tick_ns",
                         mr_json_u64_if(summary->tick_ns > 0, summary->tick_ns));
@@ -173,6 +174,8 @@ json_t *mr_api_entries(struct mr_api_request *request)
         "coverage", "traces", by_coverage(summary->coverage.traces), "calls",
         by_coverage(summary->coverage.calls), "time_ns",
         by_coverage(summary->coverage.time_ns), "entries", rows);
+    json_object_set_new(body, "traces_past_limit",
+                        mr_json_u64(summary->past_limit.traces));
     json_object_set_new(body, "tick_ns",
                         mr_json_u64_if(summary->tick_ns > 0, summary->tick_ns));
     mr_summary_free(summary);
@@ -347,6 +350,8 @@ json_t *mr_api_ledger(struct mr_api_request *request)
         json_pack("{s:o, s:o, s:o, s:o}", "generation", mr_json_u64(summary->generation),
                   "total", mr_json_u64(summary->source_total), "ledger",
                   mr_json_ledger(&summary->ledger), "sources", rows);
+    json_object_set_new(body, "events_past_limit",
+                        mr_json_u64(summary->past_limit.events));
     json_object_set_new(body, "stages", mr_api_stages(request, &summary->ledger));
     json_object_set_new(body, "parts", parts_of(&summary->parts));
     json_object_set_new(body, "tick_ns",

@@ -517,8 +517,12 @@ const struct mr_model_window *mr_model_window_at(const struct mr_model_root *roo
                                                  enum mr_model_series series,
                                                  uint64_t window);
 
-/* A counter, as those of workers: traces that are in no row, for their joined shapes found no room. */
+/* Counters, as those of workers: what is in no row, for that found no room. Traces of joined shapes; calls, and traces, of paths;
+ * events of streams, reduced or lost. */
 #define MR_MODEL_TRACES_PAST_LIMIT "join_traces_past_limit"
+#define MR_MODEL_PATH_CALLS_PAST_LIMIT "model_calls_past_limit"
+#define MR_MODEL_PATH_TRACES_PAST_LIMIT "model_traces_past_limit"
+#define MR_MODEL_STREAM_EVENTS_PAST_LIMIT "model_events_past_limit"
 
 /* What is known of the edge to the node at `place` of a joined shape, or NULL. */
 const struct mr_edge_stats *mr_model_edge_of(const struct mr_model_root *root,

@@ -72,6 +72,15 @@ static enum mr_status refuse(struct apply *apply, enum mr_model_table table)
     return MR_OK;
 }
 
+/* What a row that was refused tells of. */
+static enum mr_status count_past_limit(struct apply *apply, const char *counter,
+                                       uint64_t count)
+{
+    enum mr_status status = mr_model_add_counter(apply->model, counter, count);
+
+    return status == MR_ELIMIT ? MR_OK : status; /* no room for counters, either */
+}
+
 static enum mr_status take_path(struct apply *apply, const struct mr_delta_item *item)
 {
     struct mr_model *model = apply->model;
@@ -108,14 +117,18 @@ static enum mr_status take_path_stat(struct apply *apply,
                                      const struct mr_delta_item *item)
 {
     uint32_t path = index_of(&apply->model->paths, item->path);
+    const struct mr_path_stats *stats = item->path_stats;
 
-    if (path == MR_MODEL_NONE)
-        return refuse(apply, MR_MODEL_PATH_STAT);
-    enum mr_status status = mr_model_add_path_stats(apply->model, path, item->path_stats);
+    if (path == MR_MODEL_NONE) {
+        (void)refuse(apply, MR_MODEL_PATH_STAT);
+        return count_past_limit(apply, MR_MODEL_PATH_CALLS_PAST_LIMIT,
+                                stats->ok + stats->failed + stats->incomplete);
+    }
+    enum mr_status status = mr_model_add_path_stats(apply->model, path, stats);
     if (status != MR_OK)
         return status;
     return mr_model_add_point(apply->model, MR_SERIES_PATH, item->window,
-                              apply->created_ns / MR_SECOND_NS, path, item->path_stats);
+                              apply->created_ns / MR_SECOND_NS, path, stats);
 }
 
 static enum mr_status take_shape_stat(struct apply *apply,
@@ -133,6 +146,15 @@ static enum mr_status take_shape_stat(struct apply *apply,
                               apply->created_ns / MR_SECOND_NS, shape, item->shape_stats);
 }
 
+static uint64_t traces_of(const struct mr_entry_stats *stats)
+{
+    uint64_t traces = 0;
+
+    for (int i = 0; i < MR_COVERAGE_COUNT; i++)
+        traces += stats->traces[i];
+    return traces;
+}
+
 static enum mr_status take_entry_stat(struct apply *apply,
                                       const struct mr_delta_item *item)
 {
@@ -140,8 +162,11 @@ static enum mr_status take_entry_stat(struct apply *apply,
     const struct mr_model_path *record =
         path == MR_MODEL_NONE ? NULL : mr_model_path(apply->model->working, path);
 
-    if (!record || record->parent != MR_MODEL_NONE || record->entry == MR_MODEL_NONE)
-        return refuse(apply, MR_MODEL_ENTRY);
+    if (!record || record->parent != MR_MODEL_NONE || record->entry == MR_MODEL_NONE) {
+        (void)refuse(apply, MR_MODEL_ENTRY);
+        return count_past_limit(apply, MR_MODEL_PATH_TRACES_PAST_LIMIT,
+                                traces_of(item->entry_stats));
+    }
     uint32_t entry = record->entry;
     enum mr_status status =
         mr_model_add_entry_stats(apply->model, entry, item->entry_stats);
@@ -194,10 +219,18 @@ enum mr_status mr_model_add_stream(struct mr_model *model, uint32_t source,
 static enum mr_status take_ledger(struct apply *apply, const struct mr_delta_item *item)
 {
     uint32_t source = index_of(&apply->model->sources, item->source);
+    enum mr_status status = MR_ELIMIT;
+    uint64_t events = item->ledger->reduced;
 
-    if (source == MR_MODEL_NONE)
-        return refuse(apply, MR_MODEL_STREAM);
-    return mr_model_add_stream(apply->model, source, item->stream, item->ledger);
+    if (source != MR_MODEL_NONE)
+        status = mr_model_add_stream(apply->model, source, item->stream, item->ledger);
+    else
+        (void)refuse(apply, MR_MODEL_STREAM);
+    if (status != MR_ELIMIT)
+        return status;
+    for (int i = 0; i < MR_LOSS_REASON_COUNT; i++)
+        events += item->ledger->lost[i];
+    return count_past_limit(apply, MR_MODEL_STREAM_EVENTS_PAST_LIMIT, events);
 }
 
 enum mr_status mr_model_add_counter(struct mr_model *model, const char *name,

@@ -411,6 +411,7 @@ static void make_totals(struct make *make)
            sizeof(summary->coverage.time_ns));
     for (uint32_t i = 0; i < MR_MODEL_TABLE_COUNT; i++)
         summary->refused += root->refused[i];
+    mr_summary_make_past_limit(root, &summary->past_limit);
     if (make->limits->has_shares)
         mr_summary_make_shares(root, &summary->shares);
 }

@@ -105,6 +105,14 @@ struct mr_summary_trace {     /* most traces first */
     size_t part_count;
 };
 
+/*
+ * What is in no row of the model, since the store was made: calls and traces whose paths found no room (--max-paths,
+ * --max-sites), and events, reduced or lost, whose streams found none (--max-streams): the ledger misses these.
+ */
+struct mr_summary_past_limit {
+    uint64_t calls, traces, events;
+};
+
 struct mr_summary_coverage {
     uint64_t traces[MR_COVERAGE_COUNT], calls[MR_COVERAGE_COUNT],
         time_ns[MR_COVERAGE_COUNT];
@@ -245,8 +253,9 @@ struct mr_summary {
     uint64_t traces;
     uint64_t open;
     uint32_t paths, shapes, nodes, sites, scopes;
-    uint64_t refused; /* things past a limit of the model */
-    void *memory;     /* private: the texts */
+    uint64_t refused; /* things past a limit of the model, of this process */
+    struct mr_summary_past_limit past_limit;
+    void *memory; /* private: the texts */
 };
 
 /* MR_ENOMEM. Takes what a walk over sites, entries and streams takes: no path is walked, but for cheap_ns. */
@@ -287,6 +296,8 @@ void mr_summary_make_shares(const struct mr_model_root *root,
                             struct mr_summary_shares *shares);
 /* Traces over several threads and processes that are in no row, for want of room (--max-joined). */
 uint64_t mr_summary_traces_past_limit(const struct mr_model_root *root);
+void mr_summary_make_past_limit(const struct mr_model_root *root,
+                                struct mr_summary_past_limit *past_limit);
 void mr_summary_make_parts(const struct mr_model_root *root,
                            struct mr_summary_parts *parts);
 /* "live", "finished", "died". */

@@ -95,6 +95,16 @@ uint64_t mr_summary_traces_past_limit(const struct mr_model_root *root)
     return counter(root, MR_MODEL_TRACES_PAST_LIMIT);
 }
 
+void mr_summary_make_past_limit(const struct mr_model_root *root,
+                                struct mr_summary_past_limit *past_limit)
+{
+    *past_limit = (struct mr_summary_past_limit){
+        .calls = counter(root, MR_MODEL_PATH_CALLS_PAST_LIMIT),
+        .traces = counter(root, MR_MODEL_PATH_TRACES_PAST_LIMIT),
+        .events = counter(root, MR_MODEL_STREAM_EVENTS_PAST_LIMIT),
+    };
+}
+
 void mr_summary_make_parts(const struct mr_model_root *root,
                            struct mr_summary_parts *parts)
 {

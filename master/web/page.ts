@@ -16,6 +16,7 @@ interface Entry {
 }
 interface Entries {
     total: number; traces: number; paths: number; shapes: number; open: number; entries: Entry[];
+    traces_past_limit: number;
     coverage: { traces: ByCoverage; calls: ByCoverage; time_ns: ByCoverage };
 }
 interface Open {
@@ -36,7 +37,9 @@ interface Pruned { sources: number; since_ns: Num; below_ns: Num; calls_not_reco
 interface Counted { calls: number; backward: number; self: Num; total: Num; }
 interface Absence { app: string | null; version: string | null; host: string | null; reason: string; }
 interface Counter { name: string; unit: string | null; counted: boolean; absent: Absence[]; }
-interface Functions { total: number; calls: number; self_ns: number; functions: Func[]; counters?: Counter[]; }
+interface Functions {
+    total: number; calls: number; calls_past_limit: number; self_ns: number; functions: Func[]; counters?: Counter[];
+}
 /* A trace over several threads and processes; `edge` is the way into the part: null where it was never seen. */
 interface Edge { count: number; clamped: number; max_ns: Num; time: { p50: Quantile; p99: Quantile }; }
 interface Part {
@@ -631,6 +634,11 @@ function note(id: string, shown: number, total: number, what: string): void {
     setText(byId(id), shown < total ? "the top " + count(shown) + " of " + count(total) + ", " + what : what);
 }
 
+/* What the master had no room for. */
+function pastLimit(number: number, what: string): string {
+    return number ? "; " + count(number) + " " + what + " more, of paths past --max-paths or --max-sites" : "";
+}
+
 /* Only programs that hand work over have any. */
 function showJoined(joined: JoinedTraces, parts: Parts): void {
     byId<HTMLElement>("joined-card").hidden = joined.total === 0 && joined.parts_waiting === 0;
@@ -649,8 +657,9 @@ function show(entries: Entries, functions: Functions, ledger: Ledger, opens: Ope
     showCoverage(entries);
     showLedgerState(ledger.ledger, ledger.stages);
     showSpark(functions.calls);
-    note("entries-note", entries.entries.length, entries.total, "where traces begin");
-    note("functions-note", functions.functions.length, functions.total, "by time in the function itself");
+    note("entries-note", entries.entries.length, entries.total, "where traces begin" + pastLimit(entries.traces_past_limit, "traces"));
+    note("functions-note", functions.functions.length, functions.total, "by time in the function itself" +
+        pastLimit(functions.calls_past_limit, "calls"));
     entryTable.show(entries.entries);
     note("open-note", opens.open.length, opens.total, "traces that have not ended, and what the oldest is doing");
     openTable.show(opens.open);

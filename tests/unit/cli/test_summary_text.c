@@ -172,6 +172,9 @@ static void loss_and_imbalance_are_never_hidden(void **state)
     summary.ledger.held = -7;
     summary.open = 3;
     summary.refused = 5;
+    summary.past_limit.calls = 9472;
+    summary.past_limit.traces = 815;
+    summary.past_limit.events = 9620;
     text = text_of(&summary, NULL, &(struct mr_view){0});
     assert_non_null(
         strstr(text, "Lost      102 of 6,002 events (1.7 %): ring-full 100, exit 2\n"));
@@ -180,6 +183,11 @@ static void loss_and_imbalance_are_never_hidden(void **state)
                            "lost; 1 of 2 streams balanced\n"));
     assert_non_null(strstr(text, "Open      3 traces have not ended\n"));
     assert_non_null(strstr(text, "Refused   5 items past a limit of the model\n"));
+    assert_non_null(strstr(text,
+                           "Not kept  9,472 calls and 815 traces more: of paths past "
+                           "the master's --max-paths or --max-sites\n"));
+    assert_non_null(strstr(text, "Not kept  the account of 9,620 events, which came: of "
+                                 "streams past the master's --max-streams\n"));
 }
 
 static void a_cut_table_says_of_how_many(void **state)

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "base/clock.h"
 #include "master/model.h"
+#include "master/summary.h"
 #include "naive.h"
 #include "net/ids.h"
 
@@ -180,6 +181,78 @@ static void limits_refuse_and_count(void **state)
     assert_int_equal(root->refused[MR_MODEL_PATH], 6);
     assert_int_equal(root->refused[MR_MODEL_PATH_STAT], 1);
     assert_int_equal(root->totals.ok, 1);
+    mr_model_read_unlock(f.model);
+    close_model(&f);
+}
+
+static void put_stream(struct fixture *f, uint32_t stream)
+{
+    const struct mr_ledger_entry entry = {
+        .last = 100, .reduced = 5, .lost = {[MR_LOSS_BUDGET] = 2}};
+
+    mr_delta_ledger(&f->w, mr_delta_source(&f->w, (struct mr_id){4, 4}), stream, &entry);
+}
+
+static void events_of_streams_past_the_limit_are_counted(void **state)
+{
+    struct fixture f;
+    struct mr_model_limits limits = MR_MODEL_LIMITS_DEFAULT;
+    struct mr_summary_past_limit past_limit;
+
+    (void)state;
+    limits.streams = 3;
+    open_model(&f, limits);
+    for (uint32_t i = 0; i < 10; i++) {
+        begin(&f, 1000);
+        put_stream(&f, i % 5);
+        assert_int_equal(apply(&f), MR_OK);
+    }
+    assert_int_equal(mr_model_publish(f.model), MR_OK);
+    const struct mr_model_root *root = mr_model_read_lock(f.model);
+    mr_summary_make_past_limit(root, &past_limit);
+    assert_int_equal(mr_model_count(root, MR_MODEL_STREAM), 3);
+    assert_int_equal(past_limit.events, 4 * 7);
+    assert_int_equal(past_limit.calls, 0);
+    assert_int_equal(past_limit.traces, 0);
+    mr_model_read_unlock(f.model);
+    close_model(&f);
+}
+
+/* Traces of an entry point, and calls of its path: the path may find no room. */
+static void put_entry(struct fixture *f, uint64_t site, uint64_t traces)
+{
+    const struct mr_entry_stats entry = {
+        .traces = {[MR_COVERAGE_WHOLE] = traces, [MR_COVERAGE_INCOMPLETE] = 1}};
+    const struct mr_path_stats stats = {
+        .ok = traces, .failed = 2, .incomplete = 1, .histogram = MR_HISTOGRAM_EMPTY};
+    uint32_t path =
+        mr_delta_path(&f->w, MR_DELTA_NONE, mr_delta_scope(&f->w, (struct mr_id){1, 1}),
+                      mr_delta_site(&f->w, (struct mr_id){2, site}), 0);
+
+    mr_delta_path_stat(&f->w, path, 1000, &stats);
+    mr_delta_entry_stat(&f->w, path, 1000, &entry);
+}
+
+static void calls_and_traces_of_paths_past_the_limit_are_counted(void **state)
+{
+    struct fixture f;
+    struct mr_model_limits limits = MR_MODEL_LIMITS_DEFAULT;
+    struct mr_summary_past_limit past_limit;
+
+    (void)state;
+    limits.paths = 2;
+    open_model(&f, limits);
+    for (uint64_t i = 0; i < 10; i++) {
+        begin(&f, 1000);
+        put_entry(&f, i % 5, 10);
+        assert_int_equal(apply(&f), MR_OK);
+    }
+    assert_int_equal(mr_model_publish(f.model), MR_OK);
+    const struct mr_model_root *root = mr_model_read_lock(f.model);
+    mr_summary_make_past_limit(root, &past_limit);
+    assert_int_equal(root->totals.ok, 4 * 10);
+    assert_int_equal(past_limit.calls, 6 * 13);
+    assert_int_equal(past_limit.traces, 6 * 11);
     mr_model_read_unlock(f.model);
     close_model(&f);
 }
@@ -427,6 +500,8 @@ int main(void)
         cmocka_unit_test(a_reader_keeps_its_moment),
         cmocka_unit_test(a_delta_that_is_cut_changes_nothing),
         cmocka_unit_test(limits_refuse_and_count),
+        cmocka_unit_test(calls_and_traces_of_paths_past_the_limit_are_counted),
+        cmocka_unit_test(events_of_streams_past_the_limit_are_counted),
         cmocka_unit_test(names_come_late_and_only_get_better),
         cmocka_unit_test(two_nodes_of_one_id_are_a_collision),
         cmocka_unit_test(the_series_are_a_ring_of_windows),
