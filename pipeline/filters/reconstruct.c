@@ -116,7 +116,7 @@ struct hot {
     const struct mr_event *in, *end;
     struct mr_event *out;
     uint64_t *calls;
-    uint32_t depth, inner, limit; /* `inner`: depth of a root */
+    uint32_t depth, inner, limit; /* `inner`: depth of a root; see inner_of() */
     uint32_t low;                 /* depth of the innermost candidate */
     const struct mr_event *root;  /* of the open trace, if it began in this run */
 };
@@ -220,6 +220,18 @@ static MR_ALWAYS_INLINE bool run_hot(struct mr_reconstruct *rebuild,
     return false;
 }
 
+/* Whether it must be seen how a call inside a forced root ends, for it has attached. */
+static bool is_attached_inside(const struct mr_reconstruct_stream *stream)
+{
+    return stream->forced_depth && stream->attach_depth >= stream->forced_depth;
+}
+
+/* Depth of what run() does not take for a plain call: a root, or what a call calls that has attached. */
+static uint32_t inner_of(const struct mr_reconstruct_stream *stream)
+{
+    return 1 + (is_attached_inside(stream) ? stream->attach_depth : stream->outer_depth);
+}
+
 /* Calls inside a call tree, and roots, up to look_at. Returns how many events it took; `ended`: see run_hot(). */
 static uint32_t run(struct mr_reconstruct *rebuild, struct mr_reconstruct_stream *stream,
                     bool *ended)
@@ -234,7 +246,7 @@ static uint32_t run(struct mr_reconstruct *rebuild, struct mr_reconstruct_stream
                       .out = rebuild->out->events + rebuild->written,
                       .calls = stream->calls,
                       .depth = stream->depth,
-                      .inner = stream->outer_depth + 1,
+                      .inner = inner_of(stream),
                       .low = mr_reconstruct_low(stream),
                       .limit =
                           stream->capacity < depth_max ? stream->capacity : depth_max};
@@ -303,7 +315,8 @@ static bool may_follow(const struct mr_reconstruct *rebuild,
     return rebuild->config->is_followed && rebuild->out == rebuild->in &&
            rebuild->read >= rebuild->turns * FOLLOWED_MIN &&
            rebuild->in->events[rebuild->read].kind <= MR_EVENT_EXIT &&
-           !stream->stream->has_counters && stream->block_count == 0;
+           !stream->stream->has_counters && stream->block_count == 0 &&
+           !is_attached_inside(stream);
 }
 
 /*

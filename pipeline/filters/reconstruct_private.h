@@ -54,7 +54,10 @@ struct mr_reconstruct_stream {
     uint32_t block_count, block_capacity;
     uint32_t outer_depth;  /* how many of the bottom ones are outer frames */
     uint32_t forced_depth; /* depth of the open forced root, 0: none */
-    /* mr_attach(): within a call tree, calls right below attach_depth are forced roots. */
+    /*
+     * mr_attach(): within a call tree, calls right below attach_depth are forced roots, unless it is inside of a forced root
+     * itself. It ends with the call at attach_depth, whether a detach came or not.
+     */
     uint32_t attached, attach_depth; /* how many are open; 0: none within a tree */
     uint32_t scope;
     uint64_t overflow; /* open calls past depth_max */

@@ -12,6 +12,9 @@ static void resume_attached(struct mr_reconstruct_stream *stream,
     if (links->is_attached && links->trees_outside > 0)
         stream->attach_depth =
             stream->forced_depth ? stream->forced_depth - 1 : stream->depth;
+    else if (!links->is_attached && links->nested > 0)
+        stream->attach_depth =
+            stream->forced_depth; /* in that call tree, no deeper is known */
 }
 
 /*

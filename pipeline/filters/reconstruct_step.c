@@ -349,8 +349,7 @@ static enum mr_status take_link(struct mr_reconstruct *rebuild,
                                 const struct mr_event *event)
 {
     if (event->site == MR_LINK_ATTACH && stream->attached++ == 0 &&
-        stream->depth > stream->outer_depth && stream->forced_depth == 0 &&
-        stream->overflow == 0)
+        stream->depth > stream->outer_depth)
         stream->attach_depth = stream->depth;
     if (event->site == MR_LINK_DETACH && stream->attached > 0 && --stream->attached == 0)
         stream->attach_depth = 0;

@@ -361,6 +361,7 @@ static enum mr_status take_link(struct mr_reduce *reduce, struct mr_reduce_strea
     case MR_LINK_DETACH:
         return detach(reduce, stream, event->ns);
     case MR_LINK_LOST:
+        stream->links->nested = 0;
         return end_attached(reduce, stream, event->ns);
     }
     return MR_OK;

@@ -207,16 +207,12 @@ static void end_attachment(struct ref *ref, struct ref_stream *stream)
     stream->attachment = NULL;
 }
 
-/* Below which call those to come are roots. */
+/* Below which call those to come are roots, unless it is inside of a forced one; and with which one it ends. */
 static void note_attach(struct ref_stream *stream)
 {
-    bool has_forced = false,
-         is_base = stream->open == &stream->forest || stream->open->is_outer;
+    bool is_base = stream->open == &stream->forest || stream->open->is_outer;
 
-    for (const struct ref_call *call = stream->open; call != &stream->forest;
-         call = call->parent)
-        has_forced |= call->is_forced;
-    if (stream->attaches++ == 0 && !is_base && !has_forced && stream->too_deep == 0)
+    if (stream->attaches++ == 0 && !is_base)
         stream->attach_call = stream->open;
 }
 
@@ -231,6 +227,7 @@ void ref_lose_links(struct ref *ref, struct ref_stream *stream)
     if (stream->attaches == 0)
         return;
     stream->attaches = 0;
+    stream->nested = 0;
     stream->attach_call = NULL;
     end_attachment(ref, stream);
 }

@@ -209,13 +209,13 @@ static void finish(struct test_lane *lane, struct outcome *outcome)
     assert_int_equal(outcome->last, before + outcome->reduced + outcome->lost);
 }
 
-/* The parts that `events` make, in the order in which they are told. */
-static struct outcome run(const char *events)
+/* The parts that `events` make, in the order in which they are told. `options` may be NULL. */
+static struct outcome run_with(const char *events, const struct test_options *options)
 {
     struct test_lane lane;
     struct outcome outcome;
 
-    test_lane_init(&lane, NULL);
+    test_lane_init(&lane, options);
     test_lane_announce(&lane, 1, 9); /* f9: where threads start */
     test_lane_announce(&lane, 2, 9);
     write_text(&lane, events);
@@ -224,12 +224,23 @@ static struct outcome run(const char *events)
     return outcome;
 }
 
-static void expect(const char *events, const char *parts)
+static struct outcome run(const char *events)
 {
-    struct outcome outcome = run(events);
+    return run_with(events, NULL);
+}
+
+static void expect_with(const char *events, const struct test_options *options,
+                        const char *parts)
+{
+    struct outcome outcome = run_with(events, options);
 
     if (strcmp(outcome.text, parts) != 0)
         fail_msg("%s\n  gives\n%s  not\n%s", events, outcome.text, parts);
+}
+
+static void expect(const char *events, const char *parts)
+{
+    expect_with(events, NULL, parts);
 }
 
 static void call_trees_without_links_are_no_parts(void **state)
@@ -296,6 +307,38 @@ static void within_a_call_tree_an_attachment_has_call_trees_of_its_own(void **st
     expect("+1 +2 a1 -2 +5 s2 -5 -1", "f1()@30+10 <h1@30\nf1@10+70 >m2@60\n");
     /* what is sent between attach and detach belongs to what was attached */
     expect("+1 a1 s2 d -1", "f1()@20+20 <h1@20 >m2@30\n");
+}
+
+static const char *name_of(void *context, const struct mr_site *site)
+{
+    (void)context;
+    return site->offset == 16 * 3 ? "three" : "other";
+}
+
+/* A call that attached and leaves without a detach ends that also where its calls are no roots. */
+static void no_attachment_outlives_the_call_that_attached(void **state)
+{
+    static const char *const globs[] = {"three"};
+    struct mr_reconstruct_config reconstruct = {
+        .depth_max = 100,
+        .learns_nothing = true,
+        .outer = {.root_globs = globs, .root_glob_count = 1, .resolve = name_of}};
+    const struct test_options options = {.reconstruct = &reconstruct};
+
+    (void)state;
+    /* in a call tree of --root */
+    expect_with("+3 +4 a1 -4 s2 -3 +3 s5 -3", &options,
+                "f3()@30+10 <h1@30\nf3@10+50 >m2@50\nf3@70+20 >m5@80\n");
+    expect_with("+3 a1 +4 -4 -3 +3 s5 -3", &options,
+                "nowhere()@20+30 <h1@20\nf3@60+20 >m5@70\n");
+    /* in such a one within another: what is attached behind it has call trees again */
+    expect_with("+1 +3 a1 -3 a2 +4 -4 d -1", &options,
+                "f3@20+20 <h1@30\nf4@60+10 <h2@50\n");
+    assert_int_equal(run_with("+1 +3 a1 -3 d -1", &options).unmatched, 1);
+    /* deeper than calls are followed: with the deepest that is */
+    reconstruct = (struct mr_reconstruct_config){.depth_max = 2, .learns_nothing = true};
+    expect_with("+1 +2 +3 a1 -3 -2 s2 -1 +1 s3 -1", &options,
+                "f1()@40+20 <h1@40\nf1@10+70 incomplete >m2@70\nf1@90+20 >m3@100\n");
 }
 
 static void a_detach_within_a_call_tree_leaves_it_what_it_is(void **state)
@@ -535,6 +578,7 @@ int main(void)
         cmocka_unit_test(an_attachment_is_the_call_trees_below_it),
         cmocka_unit_test(further_call_trees_of_an_attachment_hang_on_the_one_before),
         cmocka_unit_test(within_a_call_tree_an_attachment_has_call_trees_of_its_own),
+        cmocka_unit_test(no_attachment_outlives_the_call_that_attached),
         cmocka_unit_test(a_detach_within_a_call_tree_leaves_it_what_it_is),
         cmocka_unit_test(an_attach_within_another_ends_in_a_stub),
         cmocka_unit_test(a_loss_ends_what_is_attached_and_makes_parts_incomplete),
