@@ -265,16 +265,20 @@ static bool put_sync(struct mr_writer *writer, uint64_t now_ns)
     return true;
 }
 
-/* How what follows is written, and what was: to every receiver, and when it changes. */
+/*
+ * How what follows is written, and what was: to every receiver, and when it changes. At the end whether there is one yet or
+ * not: a program may be over before it is welcomed, and says then how many events there were, too.
+ */
 static bool put_link(struct mr_writer *writer)
 {
+    bool is_end = mr_load_relaxed(&writer->probe->stop_wanted);
     struct mr_dict_item item = {.kind = MR_DICT_LINK,
                                 .link = {.encoding = (uint32_t)writer->choice.level,
                                          .reason = (uint32_t)writer->choice.reason,
                                          .events = writer->events,
                                          .bytes = writer->encoded_bytes}};
 
-    if (writer->is_link_told || writer->sender.state != MR_SENDER_OPEN)
+    if (writer->is_link_told || (!is_end && writer->sender.state != MR_SENDER_OPEN))
         return true;
     writer->is_link_told = put(writer, &item);
     if (writer->is_link_told)

@@ -71,14 +71,15 @@ static enum mr_status take_counter(struct mr_decode *decode, struct mr_source *s
 }
 
 /*
- * For who reads the log, where it is not what was told at last, or what all do: words on the own host. The master is told
- * all of it.
+ * For who reads the log, where it is not what was told at last, or what all do: words on the own host. Nor where there was no
+ * connection to choose by, as of programs that end at once. The master is told all of it.
  */
 static void log_link(struct mr_source *source, const struct mr_dict_link *link)
 {
     static struct mr_log_limit limit = MR_LOG_LIMIT(MR_SECOND_NS);
 
-    if (link->encoding == source->link_encoding && link->reason == source->link_reason)
+    if (link->reason == MR_ENCODING_UNKNOWN ||
+        (link->encoding == source->link_encoding && link->reason == source->link_reason))
         return;
     source->link_encoding = link->encoding;
     source->link_reason = link->reason;
