@@ -177,7 +177,8 @@ enum mr_status mr_model_put_source(struct mr_model *model,
     if (status != MR_OK)
         return status;
     const struct mr_model_source *old = mr_model_source(model->working, index);
-    if (old->known && old->state >= source->state)
+    if (old->known &&
+        mr_source_state_rank(old->state) >= mr_source_state_rank(source->state))
         return MR_OK;
     if (!mr_id_is_zero(source->scope))
         status = mr_model_add_scope(model, source->scope, &scope);

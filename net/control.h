@@ -125,6 +125,15 @@ enum mr_exactness {
 };
 enum mr_source_state { MR_SOURCE_LIVE = 0, MR_SOURCE_FINISHED = 1, MR_SOURCE_DIED = 2 };
 
+/*
+ * Of what workers say of one source the higher rank holds. That it has finished it said itself; that it died is what a
+ * worker makes of it that it did not come back there, and it may have gone elsewhere.
+ */
+static inline unsigned mr_source_state_rank(unsigned state)
+{
+    return state == MR_SOURCE_FINISHED ? 2 : state == MR_SOURCE_DIED ? 1 : 0;
+}
+
 struct mr_dict_module {
     uint32_t epoch, module, site_base, size, flags;
     uint64_t address, bias;

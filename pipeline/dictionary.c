@@ -81,7 +81,7 @@ static bool identify(const struct mr_dict_item *item, struct mr_id *key, uint64_
         break;
     case MR_DICT_SOURCE:
         ids[1] = item->source.id;
-        *rank = item->source.state;
+        *rank = mr_source_state_rank(item->source.state);
         break;
     case MR_DICT_OUTER:
         ids[1] = item->outer.scope;

@@ -118,6 +118,16 @@ static struct mr_summary_ledger ledger_of(struct fixture *f, uint64_t later_ns)
     return all;
 }
 
+static enum mr_source_state state_of(struct fixture *f)
+{
+    enum mr_source_state state;
+
+    assert_int_equal(mr_model_publish(f->model), MR_OK);
+    state = mr_model_source(mr_model_read_lock(f->model), 0)->state;
+    mr_model_read_unlock(f->model);
+    return state;
+}
+
 /* The first worker told of 620 events and has 380 more; the second goes on behind them. */
 static void move(struct fixture *f)
 {
@@ -169,6 +179,21 @@ static void what_is_held_when_its_source_is_over_is_missing_too(void **state)
     take_state(f, MR_SOURCE_FINISHED);
     assert_int_equal(ledger_of(f, 0).missing, 400);
     assert_int_equal(ledger_of(f, MR_HOUR_NS).host_gone, 400);
+}
+
+static void what_was_taken_for_dead_and_finished_elsewhere_has_finished(void **state)
+{
+    struct fixture *f = *state;
+
+    take_state(f, MR_SOURCE_LIVE);
+    take_state(f, MR_SOURCE_DIED);
+    assert_int_equal(state_of(f), MR_SOURCE_DIED);
+    take_state(f, MR_SOURCE_LIVE);
+    assert_int_equal(state_of(f), MR_SOURCE_DIED);
+    take_state(f, MR_SOURCE_FINISHED);
+    assert_int_equal(state_of(f), MR_SOURCE_FINISHED);
+    take_state(f, MR_SOURCE_DIED); /* told late */
+    assert_int_equal(state_of(f), MR_SOURCE_FINISHED);
 }
 
 static void an_account_tells_of_streams_that_nobody_brought(void **state)
@@ -231,6 +256,9 @@ int main(void)
                                         set_up, tear_down),
         cmocka_unit_test_setup_teardown(
             what_is_held_when_its_source_is_over_is_missing_too, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(
+            what_was_taken_for_dead_and_finished_elsewhere_has_finished, set_up,
+            tear_down),
         cmocka_unit_test_setup_teardown(an_account_tells_of_streams_that_nobody_brought,
                                         set_up, tear_down),
         cmocka_unit_test_setup_teardown(what_is_counted_twice_is_told_and_hides_nothing,
