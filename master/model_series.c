@@ -95,6 +95,15 @@ static uint32_t oldest_slot(const struct mr_model *model, enum mr_model_series s
     return oldest;
 }
 
+/* Whether there is one already: what is added to it takes no room. */
+static bool has_point(const struct mr_model *model, enum mr_model_series series,
+                      uint64_t window, uint32_t index)
+{
+    const struct mr_model_window *at = mr_model_window_at(model->working, series, window);
+
+    return at && mr_cow_get(&at->points, index);
+}
+
 /* MR_ELIMIT, counted, when the series is full of what must stay. */
 static enum mr_status make_room(struct mr_model *model, enum mr_model_series series,
                                 uint64_t window)
@@ -210,7 +219,9 @@ enum mr_status mr_model_add_point(struct mr_model *model, enum mr_model_series s
         model->working->refused_points++;
         return MR_OK;
     }
-    enum mr_status status = make_room(model, series, window);
+    enum mr_status status = MR_OK;
+    if (!has_point(model, series, window, index))
+        status = make_room(model, series, window);
     if (status == MR_OK)
         status = open_window(model, series, slot, window);
     if (status == MR_ELIMIT)

@@ -403,6 +403,49 @@ static void a_full_series_forgets_the_oldest_window(void **state)
     close_model(&f);
 }
 
+static void what_a_full_series_has_grows_on_in_its_place(void **state)
+{
+    struct fixture f;
+    struct mr_model_limits limits = MR_MODEL_LIMITS_DEFAULT;
+
+    (void)state;
+    limits.series_points = 6;
+    open_model(&f, limits);
+    begin(&f, 6000);
+    put_path(&f, 0, 1, 6000); /* the window before: stays while nothing needs its room */
+    assert_int_equal(apply(&f), MR_OK);
+    for (int times = 0; times < 3; times++) {
+        begin(&f, 6060);
+        for (uint64_t i = 0; i < 5; i++)
+            put_path(&f, 10 * i, 1, 6060);
+        assert_int_equal(apply(&f), MR_OK);
+    }
+    assert_int_equal(mr_model_publish(f.model), MR_OK);
+    const struct mr_model_root *root = mr_model_read_lock(f.model);
+    assert_int_equal(mr_model_window_at(root, MR_SERIES_PATH, 6000)->count, 1);
+    mr_model_read_unlock(f.model);
+    begin(&f, 6060);
+    for (uint64_t i = 0; i < 7; i++) /* the sixth has the room of the window before */
+        put_path(&f, 10 * i, 1, 6060);
+    assert_int_equal(apply(&f), MR_OK);
+    begin(&f, 6060);
+    for (uint64_t i = 0; i < 7; i++)
+        put_path(&f, 10 * i, 1, 6060);
+    assert_int_equal(apply(&f), MR_OK);
+    assert_int_equal(mr_model_publish(f.model), MR_OK);
+    root = mr_model_read_lock(f.model);
+    const struct mr_model_window *window = mr_model_window_at(root, MR_SERIES_PATH, 6060);
+    assert_int_equal(root->points[MR_SERIES_PATH], 6);
+    assert_int_equal(root->refused_points, 2); /* the seventh, twice */
+    for (uint32_t i = 0; i < 6; i++) {
+        const struct mr_model_path_stat *point = mr_cow_get(&window->points, i);
+
+        assert_int_equal(point->stats.ok, i < 5 ? 5 : 2);
+    }
+    mr_model_read_unlock(f.model);
+    close_model(&f);
+}
+
 /* As of one executable under two names. */
 static void put_shape(struct fixture *f, uint64_t scope_number)
 {
@@ -506,6 +549,7 @@ int main(void)
         cmocka_unit_test(two_nodes_of_one_id_are_a_collision),
         cmocka_unit_test(the_series_are_a_ring_of_windows),
         cmocka_unit_test(a_full_series_forgets_the_oldest_window),
+        cmocka_unit_test(what_a_full_series_has_grows_on_in_its_place),
         cmocka_unit_test(a_shape_is_found_in_every_scope_that_has_it),
         cmocka_unit_test(
             the_next_delta_ends_what_it_does_not_tell_of_however_soon_it_comes),
