@@ -9,16 +9,13 @@
  */
 #include "../lib/source.h"
 
-#include "base/clock.h"
-#include "net/chunk.h"
 #include "net/part.h"
 
 #include <stdio.h>
 #include <string.h>
 
-#define SITE_STEP 16u
 #define LOOP MR_SITE_FIRST_MODULE /* the thread's start function: an outer frame */
-#define REQUEST (MR_SITE_FIRST_MODULE + SITE_STEP)
+#define REQUEST (MR_SITE_FIRST_MODULE + TEST_SOURCE_SITE_STEP)
 #define DEPTH 4u
 #define DEEP_FIRST 100u /* its first message */
 #define LINK_WORDS 4u
@@ -67,41 +64,25 @@ static void put_request(struct source *source, uint64_t received, uint64_t sent,
 
 static void start(struct source *source, const char *endpoint)
 {
-    const struct mr_dict_item module = {.kind = MR_DICT_MODULE,
-                                        .module = {.epoch = 1,
-                                                   .site_base = MR_SITE_FIRST_MODULE,
-                                                   .size = 2 * SITE_STEP,
-                                                   .address = 0x400000,
-                                                   .build_id = mr_span_of("same", 4),
-                                                   .path = "/nonexistent/same"}};
     const struct mr_dict_item stream = {
         .kind = MR_DICT_STREAM,
         .stream = {.stream = 1, .tid = 1, .name = "thread", .start_site = LOOP}};
 
-    source->probe.app = "same";
-    source->probe.clock = (struct mr_clock_info){
-        .kind = MR_CLOCK_MONOTONIC, .mult = 1, .realtime_ns = mr_clock_realtime_ns()};
-    if (mr_id_random(&source->probe.id) != MR_OK)
-        test_source_fail("start", "no random numbers");
-    test_source_start(&source->probe, endpoint);
-    test_source_item(&source->probe, &module);
+    test_source_begin(&source->probe, "same", 2, endpoint);
     test_source_item(&source->probe, &stream);
 }
 
 static void send_chunk(struct source *source)
 {
-    size_t size = source->count * sizeof(uint64_t);
-    uint8_t *out = test_source_reserve(&source->probe, MR_CHUNK_HEADER_SIZE + size);
-    const struct mr_chunk chunk = {.flags = MR_CHUNK_FIRST | MR_CHUNK_LAST,
-                                   .stream = 1,
-                                   .epoch = 1,
-                                   .events = source->events,
-                                   .records = source->count,
-                                   .body = mr_span_of(source->words, size)};
+    const struct mr_chunk chunk = {
+        .flags = MR_CHUNK_FIRST | MR_CHUNK_LAST,
+        .stream = 1,
+        .epoch = 1,
+        .events = source->events,
+        .records = source->count,
+        .body = mr_span_of(source->words, source->count * sizeof(uint64_t))};
 
-    mr_chunk_put_header(&chunk, out);
-    memcpy(out + MR_CHUNK_HEADER_SIZE, source->words, size);
-    test_source_commit(&source->probe, MR_FRAME_CHUNKS, MR_CHUNK_HEADER_SIZE + size);
+    test_source_chunk(&source->probe, &chunk);
 }
 
 int main(int argc, char **argv)

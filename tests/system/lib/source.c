@@ -62,6 +62,39 @@ void test_source_start(struct test_source *source, const char *endpoint)
         test_source_fail("sender", source->sender.last_error.text);
 }
 
+void test_source_begin(struct test_source *source, const char *name, uint32_t functions,
+                       const char *endpoint)
+{
+    char path[64];
+    const struct mr_dict_item module = {
+        .kind = MR_DICT_MODULE,
+        .module = {.epoch = 1,
+                   .site_base = MR_SITE_FIRST_MODULE,
+                   .size = functions * TEST_SOURCE_SITE_STEP,
+                   .address = 0x400000,
+                   .build_id = mr_span_of(name, strlen(name)),
+                   .path = path}};
+
+    (void)snprintf(path, sizeof(path), "/nonexistent/%s", name);
+    source->app = name;
+    source->clock = (struct mr_clock_info){
+        .kind = MR_CLOCK_MONOTONIC, .mult = 1, .realtime_ns = mr_clock_realtime_ns()};
+    if (mr_id_random(&source->id) != MR_OK)
+        test_source_fail("start", "no random numbers");
+    test_source_start(source, endpoint);
+    test_source_item(source, &module);
+}
+
+void test_source_chunk(struct test_source *source, const struct mr_chunk *chunk)
+{
+    size_t size = MR_CHUNK_HEADER_SIZE + chunk->body.size;
+    uint8_t *out = test_source_reserve(source, size);
+
+    mr_chunk_put_header(chunk, out);
+    memcpy(out + MR_CHUNK_HEADER_SIZE, chunk->body.data, chunk->body.size);
+    test_source_commit(source, MR_FRAME_CHUNKS, size);
+}
+
 uint8_t *test_source_reserve(struct test_source *source, size_t size)
 {
     uint8_t *out;

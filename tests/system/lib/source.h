@@ -13,8 +13,11 @@
 #ifndef MR_TESTS_SYSTEM_LIB_SOURCE_H
 #define MR_TESTS_SYSTEM_LIB_SOURCE_H
 
+#include "net/chunk.h"
 #include "net/control.h"
 #include "net/sender.h"
+
+#define TEST_SOURCE_SITE_STEP 16u /* between functions of test_source_begin() */
 
 struct test_source {
     struct mr_id id;
@@ -26,6 +29,14 @@ struct test_source {
 _Noreturn void test_source_fail(const char *what, const char *why);
 /* `source` stays where it is. */
 void test_source_start(struct test_source *source, const char *endpoint);
+/*
+ * Starts one of a random id and the monotonic clock, with the module of `name`, epoch 1: function number i is the site
+ * MR_SITE_FIRST_MODULE + i * TEST_SOURCE_SITE_STEP. `name` stays where it is.
+ */
+void test_source_begin(struct test_source *source, const char *name, uint32_t functions,
+                       const char *endpoint);
+/* A frame of one chunk: its body, of words, is sent behind its header. */
+void test_source_chunk(struct test_source *source, const struct mr_chunk *chunk);
 /* Room for one frame's payload; then committed. */
 uint8_t *test_source_reserve(struct test_source *source, size_t size);
 void test_source_commit(struct test_source *source, enum mr_frame_type type, size_t size);

@@ -8,17 +8,12 @@
  */
 #include "../lib/source.h"
 
-#include "base/clock.h"
-#include "net/chunk.h"
-
 #include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 #include <unistd.h>
 
 #define SITES 64u
-#define SITE_STEP 16u
 #define DEPTH_MAX 1000u
 #define CALLS 20u /* made and finished before it waits */
 
@@ -33,48 +28,26 @@ static void put(struct source *source, uint32_t function, bool is_exit)
 {
     source->ticks += 20;
     source->words[source->count++] =
-        mr_word_event(MR_SITE_FIRST_MODULE + function % SITES * SITE_STEP,
+        mr_word_event(MR_SITE_FIRST_MODULE + function % SITES * TEST_SOURCE_SITE_STEP,
                       is_exit ? MR_WORD_EXIT : 0, source->ticks);
 }
 
 static void send_chunk(struct source *source, uint32_t stream, uint64_t first,
                        uint8_t flags, uint64_t ticks)
 {
-    size_t size = source->count * sizeof(uint64_t);
-    uint8_t *out = test_source_reserve(&source->probe, MR_CHUNK_HEADER_SIZE + size);
-    const struct mr_chunk chunk = {.flags = flags,
-                                   .stream = stream,
-                                   .epoch = 1,
-                                   .first_event = first,
-                                   .events = source->count,
-                                   .ticks = ticks,
-                                   .records = source->count,
-                                   .body = mr_span_of(source->words, size)};
+    const struct mr_chunk chunk = {
+        .flags = flags,
+        .stream = stream,
+        .epoch = 1,
+        .first_event = first,
+        .events = source->count,
+        .ticks = ticks,
+        .records = source->count,
+        .body = mr_span_of(source->words, source->count * sizeof(uint64_t))};
 
-    mr_chunk_put_header(&chunk, out);
-    memcpy(out + MR_CHUNK_HEADER_SIZE, source->words, size);
-    test_source_commit(&source->probe, MR_FRAME_CHUNKS, MR_CHUNK_HEADER_SIZE + size);
+    test_source_chunk(&source->probe, &chunk);
     source->events += source->count;
     source->count = 0;
-}
-
-static void start(struct source *source, const char *endpoint)
-{
-    const struct mr_dict_item module = {.kind = MR_DICT_MODULE,
-                                        .module = {.epoch = 1,
-                                                   .site_base = MR_SITE_FIRST_MODULE,
-                                                   .size = SITES * SITE_STEP,
-                                                   .address = 0x400000,
-                                                   .build_id = mr_span_of("idle", 4),
-                                                   .path = "/nonexistent/idle"}};
-
-    source->probe.app = "idle";
-    source->probe.clock = (struct mr_clock_info){
-        .kind = MR_CLOCK_MONOTONIC, .mult = 1, .realtime_ns = mr_clock_realtime_ns()};
-    if (mr_id_random(&source->probe.id) != MR_OK)
-        test_source_fail("start", "no random numbers");
-    test_source_start(&source->probe, endpoint);
-    test_source_item(&source->probe, &module);
 }
 
 /* The thread's start function is an outer frame; below it a call tree waits. */
@@ -137,7 +110,7 @@ int main(int argc, char **argv)
         (void)fprintf(stderr, "usage: idle_streams ENDPOINT STREAMS DEPTH\n");
         return 2;
     }
-    start(&source, argv[1]);
+    test_source_begin(&source.probe, "idle", SITES, argv[1]);
     for (uint32_t i = 1; i <= streams; i++)
         begin_stream(&source, i, depth);
     tell(&source);

@@ -6,14 +6,9 @@
  */
 #include "../lib/source.h"
 
-#include "base/clock.h"
-#include "net/chunk.h"
-
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 
-#define SITE_STEP 16u
 #define CHILDREN_MAX 1000000u
 #define CHUNK_WORDS 8000u
 
@@ -26,20 +21,17 @@ struct source {
 
 static void send_chunk(struct source *source, uint8_t flags)
 {
-    size_t size = source->count * sizeof(uint64_t);
-    uint8_t *out = test_source_reserve(&source->probe, MR_CHUNK_HEADER_SIZE + size);
-    const struct mr_chunk chunk = {.flags = flags,
-                                   .stream = 1,
-                                   .epoch = 1,
-                                   .first_event = source->events,
-                                   .events = source->count,
-                                   .ticks = source->chunk_ticks,
-                                   .records = source->count,
-                                   .body = mr_span_of(source->words, size)};
+    const struct mr_chunk chunk = {
+        .flags = flags,
+        .stream = 1,
+        .epoch = 1,
+        .first_event = source->events,
+        .events = source->count,
+        .ticks = source->chunk_ticks,
+        .records = source->count,
+        .body = mr_span_of(source->words, source->count * sizeof(uint64_t))};
 
-    mr_chunk_put_header(&chunk, out);
-    memcpy(out + MR_CHUNK_HEADER_SIZE, source->words, size);
-    test_source_commit(&source->probe, MR_FRAME_CHUNKS, MR_CHUNK_HEADER_SIZE + size);
+    test_source_chunk(&source->probe, &chunk);
     source->events += source->count;
     source->count = 0;
     source->chunk_ticks = source->ticks;
@@ -48,29 +40,11 @@ static void send_chunk(struct source *source, uint8_t flags)
 static void put(struct source *source, uint32_t function, uint64_t direction)
 {
     source->ticks += 20;
-    source->words[source->count++] = mr_word_event(
-        MR_SITE_FIRST_MODULE + function * SITE_STEP, direction, source->ticks);
+    source->words[source->count++] =
+        mr_word_event(MR_SITE_FIRST_MODULE + function * TEST_SOURCE_SITE_STEP, direction,
+                      source->ticks);
     if (source->count == CHUNK_WORDS)
         send_chunk(source, 0);
-}
-
-static void start(struct source *source, const char *endpoint)
-{
-    const struct mr_dict_item module = {.kind = MR_DICT_MODULE,
-                                        .module = {.epoch = 1,
-                                                   .site_base = MR_SITE_FIRST_MODULE,
-                                                   .size = (CHILDREN_MAX + 2) * SITE_STEP,
-                                                   .address = 0x400000,
-                                                   .build_id = mr_span_of("wide", 4),
-                                                   .path = "/nonexistent/wide"}};
-
-    source->probe.app = "wide";
-    source->probe.clock = (struct mr_clock_info){
-        .kind = MR_CLOCK_MONOTONIC, .mult = 1, .realtime_ns = mr_clock_realtime_ns()};
-    if (mr_id_random(&source->probe.id) != MR_OK)
-        test_source_fail("start", "no random numbers");
-    test_source_start(&source->probe, endpoint);
-    test_source_item(&source->probe, &module);
 }
 
 int main(int argc, char **argv)
@@ -82,7 +56,7 @@ int main(int argc, char **argv)
         (void)fprintf(stderr, "usage: wide ENDPOINT CHILDREN\n");
         return 2;
     }
-    start(&source, argv[1]);
+    test_source_begin(&source.probe, "wide", CHILDREN_MAX + 2, argv[1]);
     put(&source, 0, 0);
     for (uint32_t i = 1; i <= children; i++) {
         put(&source, i, 0);

@@ -383,14 +383,26 @@ void test_lane_end(struct test_lane *lane)
     assert_int_equal(mr_graph_status(lane->graph, &error), MR_OK);
 }
 
-uint64_t test_lane_counter(const struct test_lane *lane, const char *name)
+/* Of the filter at that place of the lane. */
+static uint64_t counter_at(const struct test_lane *lane, uint32_t place, const char *name)
 {
     struct mr_filter_stats stats[4];
 
-    assert_int_equal(mr_graph_stats(lane->graph, stats, 4), 4);
+    assert_true(mr_graph_stats(lane->graph, stats, 4) > place);
     for (uint32_t i = 0; i < MR_FILTER_COUNTERS; i++)
-        if (stats[2].counter_names[i] && strcmp(stats[2].counter_names[i], name) == 0)
-            return stats[2].counters[i];
-    fail_msg("reduce has no counter %s", name);
+        if (stats[place].counter_names[i] &&
+            strcmp(stats[place].counter_names[i], name) == 0)
+            return stats[place].counters[i];
+    fail_msg("filter %u has no counter %s", place, name);
     return 0;
+}
+
+uint64_t test_lane_counter(const struct test_lane *lane, const char *name)
+{
+    return counter_at(lane, 2, name);
+}
+
+uint64_t test_lane_decode_counter(const struct test_lane *lane, const char *name)
+{
+    return counter_at(lane, 0, name);
 }

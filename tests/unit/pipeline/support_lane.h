@@ -107,6 +107,8 @@ void test_lane_push(struct test_lane *lane, enum mr_frame_type type, const void 
 void test_lane_tick(struct test_lane *lane, uint64_t later_ns);
 /* Of the counters of reduce that have a name (pipeline/filter.h). */
 uint64_t test_lane_counter(const struct test_lane *lane, const char *name);
+/* The same of decode. */
+uint64_t test_lane_decode_counter(const struct test_lane *lane, const char *name);
 void test_lane_end(struct test_lane *lane); /* END (finished), then drain; once */
 
 #endif

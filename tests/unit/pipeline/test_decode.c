@@ -65,20 +65,6 @@ static void expect_loss(const struct test_lane *lane, uint32_t index, uint64_t e
     assert_int_equal(loss->pushes, pushes);
 }
 
-/* The value of a counter of decode. */
-static uint64_t counter(const struct test_lane *lane, const char *name)
-{
-    struct mr_filter_stats stats[4];
-    uint32_t count = mr_graph_stats(lane->graph, stats, 4);
-
-    assert_true(count > 0);
-    for (uint32_t i = 0; i < MR_FILTER_COUNTERS; i++)
-        if (stats[0].counter_names[i] && strcmp(stats[0].counter_names[i], name) == 0)
-            return stats[0].counters[i];
-    fail_msg("no counter %s", name);
-    return 0;
-}
-
 static void words_become_events_in_unix_ns(void **state)
 {
     struct test_lane lane;
@@ -201,7 +187,7 @@ static void a_time_that_goes_back_is_clamped_and_counted(void **state)
     test_lane_send(&lane, 1, 0);
     expect_event(&lane, 1, MR_EVENT_EXIT, 100);
     expect_event(&lane, 2, MR_EVENT_ENTER, 101);
-    assert_int_equal(counter(&lane, "decode_times_clamped"), 2);
+    assert_int_equal(test_lane_decode_counter(&lane, "decode_times_clamped"), 2);
     test_lane_fini(&lane);
 }
 
@@ -251,7 +237,7 @@ static void events_missing_between_chunks_are_lost_with_unknown_nesting(void **s
     expect_loss(&lane, 1, 17, MR_LOSS_FORMAT, MR_LOSS_NESTING_UNKNOWN,
                 MR_LOSS_NESTING_UNKNOWN);
     expect_event(&lane, 2, MR_EVENT_EXIT, 200);
-    assert_int_equal(counter(&lane, "decode_gaps"), 1);
+    assert_int_equal(test_lane_decode_counter(&lane, "decode_gaps"), 1);
     test_lane_fini(&lane);
 }
 
@@ -267,7 +253,7 @@ static void a_stream_that_another_receiver_began_has_no_gap(void **state)
     test_lane_send(&lane, 1, 0);
     expect_loss(&lane, 0, 0, MR_LOSS_FORMAT, MR_LOSS_NESTING_UNKNOWN,
                 MR_LOSS_NESTING_UNKNOWN);
-    assert_int_equal(counter(&lane, "decode_gaps"), 0);
+    assert_int_equal(test_lane_decode_counter(&lane, "decode_gaps"), 0);
     test_lane_fini(&lane);
 }
 
@@ -325,7 +311,7 @@ static void what_was_decoded_before_a_fault_counts_and_the_rest_is_lost(void **s
     test_lane_enter(&lane, 1, 1, 300); /* later frames are dropped */
     test_lane_send(&lane, 1, 0);
     assert_int_equal(event_count(&lane), 2);
-    assert_int_equal(counter(&lane, "decode_frames_discarded"), 1);
+    assert_int_equal(test_lane_decode_counter(&lane, "decode_frames_discarded"), 1);
     test_lane_fini(&lane);
 }
 
@@ -432,7 +418,7 @@ static void records_that_nothing_uses_yet_count_as_reduced(void **state)
         assert_int_equal(event_at(&lane, i, NULL)->ns, 1);
         assert_int_equal(event_at(&lane, i, NULL)->flags, 0);
     }
-    assert_int_equal(counter(&lane, "decode_records_unknown"), 1);
+    assert_int_equal(test_lane_decode_counter(&lane, "decode_records_unknown"), 1);
     test_lane_fini(&lane);
 }
 
@@ -453,7 +439,7 @@ static void a_cut_is_a_loss_of_the_nesting_alone(void **state)
     expect_loss(&lane, 1, 0, MR_LOSS_FORMAT, MR_LOSS_NESTING_UNKNOWN,
                 MR_LOSS_NESTING_UNKNOWN);
     expect_event(&lane, 2, MR_EVENT_EXIT, 120);
-    assert_int_equal(counter(&lane, "decode_streams_cut"), 1);
+    assert_int_equal(test_lane_decode_counter(&lane, "decode_streams_cut"), 1);
     test_lane_fini(&lane);
 }
 
@@ -471,7 +457,8 @@ static void a_wide_record_is_a_call_of_an_address(void **state)
     expect_event(&lane, 0, MR_EVENT_ENTER, 10);
     assert_int_equal(function_at(&lane, 0), 3);
     assert_int_equal(event_at(&lane, 1, NULL)->site, MR_SITE_UNKNOWN);
-    assert_int_equal(counter(&lane, "decode_events_of_unknown_sites"), 1);
+    assert_int_equal(test_lane_decode_counter(&lane, "decode_events_of_unknown_sites"),
+                     1);
     test_lane_fini(&lane);
 }
 
@@ -605,7 +592,8 @@ static void a_dictionary_that_is_repeated_changes_nothing(void **state)
     assert_int_equal(event_count(&lane), 3); /* the break, f1, f1; and no losses */
     assert_int_equal(function_at(&lane, 1), 1);
     assert_int_equal(function_at(&lane, 2), 1);
-    assert_int_equal(counter(&lane, "decode_events_of_unknown_sites"), 0);
+    assert_int_equal(test_lane_decode_counter(&lane, "decode_events_of_unknown_sites"),
+                     0);
     test_lane_fini(&lane);
 }
 

@@ -2,8 +2,6 @@
 /* Streams that find no room (--max-streams). */
 #include "../unit_test.h"
 
-#include <string.h>
-
 #include "net/delta.h"
 #include "support_lane.h"
 
@@ -14,20 +12,6 @@ static uint32_t event_count(const struct test_lane *lane)
     for (const struct mr_batch *batch = lane->out->first; batch; batch = batch->next)
         count += batch->event_count;
     return count;
-}
-
-/* The value of a counter of decode. */
-static uint64_t counter(const struct test_lane *lane, const char *name)
-{
-    struct mr_filter_stats stats[4];
-    uint32_t count = mr_graph_stats(lane->graph, stats, 4);
-
-    assert_true(count > 0);
-    for (uint32_t i = 0; i < MR_FILTER_COUNTERS; i++)
-        if (stats[0].counter_names[i] && strcmp(stats[0].counter_names[i], name) == 0)
-            return stats[0].counters[i];
-    fail_msg("no counter %s", name);
-    return 0;
 }
 
 /* What all ledger rows of a stream add up to; 0: of all streams. */
@@ -79,9 +63,9 @@ static void streams_past_the_limit_are_lost_for_budget(void **state)
     for (uint32_t stream = 1; stream <= 3; stream++)
         send_pair(&lane, stream, 10, 0);
     assert_int_equal(event_count(&lane), 4);
-    assert_int_equal(counter(&lane, "decode_streams_refused"), 1);
-    assert_int_equal(counter(&lane, "decode_words_events"), 6);
-    assert_int_equal(counter(&lane, "lost"), 2);
+    assert_int_equal(test_lane_decode_counter(&lane, "decode_streams_refused"), 1);
+    assert_int_equal(test_lane_decode_counter(&lane, "decode_words_events"), 6);
+    assert_int_equal(test_lane_decode_counter(&lane, "lost"), 2);
     expect_ledger(&lane, 3, 2, 2); /* its own row: what it sent is known by that */
     test_lane_fini(&lane);
 }
@@ -117,7 +101,7 @@ static void losses_without_a_stream_take_no_place_of_one(void **state)
     test_lane_init(&lane, &options);
     test_lane_item(&lane, &item);
     send_pair(&lane, 1, 10, 0);
-    assert_int_equal(counter(&lane, "decode_streams_refused"), 0);
+    assert_int_equal(test_lane_decode_counter(&lane, "decode_streams_refused"), 0);
     test_lane_fini(&lane);
 }
 
@@ -136,7 +120,7 @@ static void streams_that_ended_make_room_for_others(void **state)
         test_lane_push(&lane, MR_FRAME_CHUNKS, header, sizeof(header));
     }
     assert_false(mr_source_is_broken(lane.source));
-    assert_int_equal(counter(&lane, "decode_streams_refused"), 0);
+    assert_int_equal(test_lane_decode_counter(&lane, "decode_streams_refused"), 0);
     test_lane_end(&lane);
     test_lane_fini(&lane);
 }
