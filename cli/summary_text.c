@@ -385,7 +385,10 @@ static enum mr_status put_sent(const struct mr_summary_ledger *ledger,
     return status;
 }
 
-/* Such events are told as missing, too: of the numbers of their streams nothing is known. */
+/*
+ * Such events stand in no sum of the ledger, as nothing is known of their streams: they are missing where the source has told how
+ * many it sent, else nowhere.
+ */
 static enum mr_status put_events_past_limit(const struct mr_summary *summary,
                                             struct mr_buffer *out)
 {

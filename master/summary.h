@@ -107,7 +107,7 @@ struct mr_summary_trace {     /* most traces first */
 
 /*
  * What is in no row of the model, since the store was made: calls and traces whose paths found no room (--max-paths,
- * --max-sites), and events, reduced or lost, whose streams found none (--max-streams): the ledger misses these.
+ * --max-sites), and events, reduced or lost, whose streams, or sources, found none (--max-streams): they are in no sum of the ledger.
  */
 struct mr_summary_past_limit {
     uint64_t calls, traces, events;

@@ -107,7 +107,7 @@ enum mr_status mr_resume_put_source(struct mr_buffer *buffer,
 enum mr_status mr_resume_put_stream(struct mr_buffer *buffer,
                                     const struct mr_resume_stream *stream);
 
-/* resume_links.c: the end of a stream's bytes. */
+/* resume_links.c: the end of a stream's bytes. MR_ENOMEM; taking: MR_EFORMAT, damaged. `links` is the caller's whatever comes of it. */
 enum mr_status mr_resume_put_links(struct mr_buffer *buffer,
                                    const struct mr_resume_links *links);
 enum mr_status mr_resume_take_links(struct mr_span bytes, struct mr_resume_links **links);

@@ -623,6 +623,7 @@ enum mr_status mr_reduce_links_end(struct mr_reduce *reduce,
 struct mr_resume_links;
 bool mr_reduce_links_give(const struct mr_reduce_stream *stream,
                           struct mr_resume_links *given);
+/* Goes on with what was given, in a stream whose open calls are there again. MR_ENOMEM. */
 enum mr_status mr_reduce_links_take(struct mr_reduce_stream *stream,
                                     const struct mr_resume_links *from);
 void mr_reduce_links_free(struct mr_reduce_stream *stream);

@@ -28,7 +28,7 @@ def run(command, endpoint=None, status=0, flush_ms=20000, **variables):
     environment = {k: v for k, v in os.environ.items() if not k.startswith(("MILLRACE_", "OTEL_"))}
     environment.update({"MILLRACE_" + k: str(v) for k, v in variables.items()})
     # Leaks are looked for in the subject's forked children too, where that only makes noise; frames from the heap (use after return)
-    # take half a minute for millions of calls, and ten tests have them.
+    # take half a minute for four million calls, and three tests have them.
     environment["ASAN_OPTIONS"] = os.environ.get("ASAN_OPTIONS", "") + ":detect_leaks=0:detect_stack_use_after_return=0"
     environment["SUBJECT_FLUSH_MS"] = str(flush_ms)
     if endpoint:

@@ -54,11 +54,11 @@ static void a_stream_is_found_again_until_it_is_closed(void **state)
         assert_int_equal(mr_source_stream(source, 1000 * (i + 1), 100, &again), MR_OK);
         assert_ptr_equal(again, streams[i]);
     }
+    /* That of no stream takes no place. */
     assert_int_equal(mr_source_stream(source, MR_STREAM_NONE, 101, &again), MR_OK);
     assert_int_equal(mr_source_stream(source, 7, 100, &again), MR_ELIMIT);
     mr_store_release(&streams[50]->is_closed, true);
-    assert_int_equal(mr_source_stream(source, 7, 100, &again),
-                     MR_OK); /* that of no stream takes no place */
+    assert_int_equal(mr_source_stream(source, 7, 100, &again), MR_OK);
     assert_int_equal(mr_source_stream(source, 100000, 100, &again), MR_OK);
     assert_ptr_equal(again, streams[99]);
     mr_source_free(source);
