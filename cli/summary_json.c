@@ -154,6 +154,8 @@ static json_t *past_limit_json(const struct mr_summary_past_limit *past_limit)
     set_number(object, "calls", past_limit->calls);
     set_number(object, "traces", past_limit->traces);
     set_number(object, "events", past_limit->events);
+    set_number(object, "source_events", past_limit->source_events);
+    set_number(object, "notes", past_limit->notes);
     return object;
 }
 
@@ -204,6 +206,7 @@ static json_t *ledger_json(const struct mr_summary_ledger *ledger)
     set_number(object, "sources_told", ledger->sources_told);
     if (ledger->sources_told)
         set_number(object, "sent", ledger->sent);
+    set_number(object, "past_limit", ledger->past_limit);
     set_number(object, "missing", ledger->missing);
     set_number(object, "excess", ledger->excess);
     return object;

@@ -385,22 +385,30 @@ static enum mr_status put_sent(const struct mr_summary_ledger *ledger,
     return status;
 }
 
-/*
- * Such events stand in no sum of the ledger, as nothing is known of their streams: they are missing where the source has told how
- * many it sent, else nowhere.
- */
 static enum mr_status put_events_past_limit(const struct mr_summary *summary,
                                             struct mr_buffer *out)
 {
+    const struct mr_summary_past_limit *past = &summary->past_limit;
     char text[MR_RENDER_SIZE];
+    enum mr_status status = MR_OK;
 
-    if (summary->past_limit.events == 0)
-        return MR_OK;
-    return mr_buffer_append_format(
-        out,
-        "Not kept  the account of %s events, which came: of streams past the master's "
-        "--max-streams\n",
-        mr_render_count(summary->past_limit.events, text));
+    if (past->events)
+        status = mr_buffer_append_format(
+            out,
+            "Not kept  rows of streams past the master's --max-streams: their %s events "
+            "are in the sums alone\n",
+            mr_render_count(past->events, text));
+    if (status == MR_OK && past->source_events)
+        status = mr_buffer_append_format(
+            out, "Not kept  %s events of sources past the master's --max-sources\n",
+            mr_render_count(past->source_events, text));
+    if (status == MR_OK && past->notes)
+        status = mr_buffer_append_format(
+            out,
+            "Not kept  notes past the master's --max-notes (%s came): of what is told "
+            "of sources and functions some is missing\n",
+            mr_render_count(past->notes, text));
+    return status;
 }
 
 static enum mr_status put_ledger(const struct mr_summary *summary, struct mr_buffer *out)
@@ -447,8 +455,8 @@ static enum mr_status put_remarks(const struct mr_summary *summary, struct mr_bu
         status =
             mr_buffer_append_format(out,
                                     "Not kept  %s calls and %s traces more: of paths "
-                                    "past the master's --max-paths "
-                                    "or --max-sites\n",
+                                    "past the master's --max-paths, "
+                                    "--max-sites or --max-scopes\n",
                                     mr_render_count(summary->past_limit.calls, text),
                                     mr_render_count(summary->past_limit.traces, traces));
     if (status == MR_OK && summary->incomplete_calls)

@@ -121,8 +121,9 @@ json_t *mr_json_ledger(const struct mr_summary_ledger *ledger)
 
     mr_json_merge(
         object,
-        json_pack("{s:o, s:o, s:o, s:o, s:o, s:o}", "sent",
-                  mr_json_u64_if(ledger->sources_told > 0, ledger->sent), "missing",
+        json_pack("{s:o, s:o, s:o, s:o, s:o, s:o, s:o}", "sent",
+                  mr_json_u64_if(ledger->sources_told > 0, ledger->sent), "past_limit",
+                  mr_json_u64(ledger->past_limit), "missing",
                   mr_json_u64(ledger->missing), "host_gone",
                   mr_json_u64(ledger->host_gone), "missing_since_ns",
                   mr_json_u64_if(ledger->missing > 0, ledger->since_ns), "excess",

@@ -266,9 +266,11 @@ static json_t *stream(struct mr_api_request *request, const struct mr_model_stre
     mr_summary_add_stream(&time, row,
                           mr_summary_is_over(mr_model_source(request->root, row->source)),
                           &ledger);
-    ledger.is_balanced = ledger.streams_balanced && ledger.missing == 0;
+    ledger.is_balanced = ledger.streams == ledger.streams_balanced && ledger.missing == 0;
     json_t *object = mr_json_ledger(&ledger);
-    json_object_set_new(object, "stream", mr_json_u64(row->stream));
+    json_object_set_new(
+        object, "stream",
+        mr_json_u64_if(row->stream != MR_MODEL_STREAMS_REST, row->stream));
     return object;
 }
 
@@ -352,6 +354,9 @@ json_t *mr_api_ledger(struct mr_api_request *request)
                   mr_json_ledger(&summary->ledger), "sources", rows);
     json_object_set_new(body, "events_past_limit",
                         mr_json_u64(summary->past_limit.events));
+    json_object_set_new(body, "source_events_past_limit",
+                        mr_json_u64(summary->past_limit.source_events));
+    json_object_set_new(body, "notes_past_limit", mr_json_u64(summary->past_limit.notes));
     json_object_set_new(body, "stages", mr_api_stages(request, &summary->ledger));
     json_object_set_new(body, "parts", parts_of(&summary->parts));
     json_object_set_new(body, "tick_ns",

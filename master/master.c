@@ -90,6 +90,9 @@ static enum mr_status open_model(struct master *master, struct mr_error *error)
     limits.nodes = (uint32_t)options->max_nodes;
     limits.sites = (uint32_t)options->max_sites;
     limits.streams = (uint32_t)options->max_streams;
+    limits.sources = (uint32_t)options->max_sources;
+    limits.scopes = (uint32_t)options->max_scopes;
+    limits.notes = (uint32_t)options->max_notes;
     limits.joined = (uint32_t)options->max_joined;
     limits.parts = (uint32_t)options->max_parts;
     limits.series_points = (uint32_t)options->max_points;

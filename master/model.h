@@ -143,10 +143,16 @@ struct mr_model_source {
     const char *host, *app, *version, *exe;
 };
 
+/*
+ * Streams past the limit have one row together, in each source: their sums, and `last` 0, as of the numbers of several
+ * streams nothing follows. A source that has such a row gets no other, so that no stream is in two. It takes no room.
+ */
+#define MR_MODEL_STREAMS_REST UINT32_MAX
+
 struct mr_model_stream { /* one row of the ledger */
     struct mr_cow_head head;
     uint32_t source;
-    uint32_t stream; /* number within its source */
+    uint32_t stream; /* number within its source, or MR_MODEL_STREAMS_REST */
     struct mr_ledger_entry entry;
     /* Unix; not stored, so the load of the store at the earliest: */
     uint64_t taken_ns; /* when something of it came last, */
@@ -518,11 +524,13 @@ const struct mr_model_window *mr_model_window_at(const struct mr_model_root *roo
                                                  uint64_t window);
 
 /* Counters, as those of workers: what is in no row, for that found no room. Traces of joined shapes; calls, and traces, of paths;
- * events of streams, reduced or lost. */
+ * events of sources, reduced or lost; notes, so often as one came. Of streams: events that are in the row of the rest. */
 #define MR_MODEL_TRACES_PAST_LIMIT "join_traces_past_limit"
 #define MR_MODEL_PATH_CALLS_PAST_LIMIT "model_calls_past_limit"
 #define MR_MODEL_PATH_TRACES_PAST_LIMIT "model_traces_past_limit"
 #define MR_MODEL_STREAM_EVENTS_PAST_LIMIT "model_events_past_limit"
+#define MR_MODEL_SOURCE_EVENTS_PAST_LIMIT "model_source_events_past_limit"
+#define MR_MODEL_NOTES_PAST_LIMIT "model_notes_past_limit"
 
 /* What is known of the edge to the node at `place` of a joined shape, or NULL. */
 const struct mr_edge_stats *mr_model_edge_of(const struct mr_model_root *root,

@@ -10,6 +10,7 @@
 #include "base/hash.h"
 #include "master/model_private.h"
 #include "net/ids.h"
+#include "pipeline/source.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -176,18 +177,16 @@ static enum mr_status take_entry_stat(struct apply *apply,
                               apply->created_ns / MR_SECOND_NS, entry, item->entry_stats);
 }
 
-/* Finds the record of a pair of numbers, or appends a fresh one of `size` bytes. */
-static enum mr_status edit_pair(struct mr_model *model, enum mr_model_table table,
-                                struct mr_id key, size_t size, void **record)
+/* The record of a pair of numbers, or a fresh one of `size` bytes, which needs no room. */
+static enum mr_status put_pair(struct mr_model *model, enum mr_model_table table,
+                               struct mr_id key, size_t size, void **record)
 {
     uint32_t index = mr_cow_map_find(&model->working->ids[table], key);
 
     if (index == MR_MODEL_NONE) {
-        enum mr_status status = mr_model_room(model, table);
+        enum mr_status status =
+            mr_model_append(model, table, &key, mr_model_record_new(table, size), &index);
 
-        if (status == MR_OK)
-            status = mr_model_append(model, table, &key, mr_model_record_new(table, size),
-                                     &index);
         if (status != MR_OK)
             return status;
     }
@@ -195,16 +194,63 @@ static enum mr_status edit_pair(struct mr_model *model, enum mr_model_table tabl
     return *record ? MR_OK : MR_ENOMEM;
 }
 
+/* As above, where there is room for a fresh one. */
+static enum mr_status edit_pair(struct mr_model *model, enum mr_model_table table,
+                                struct mr_id key, size_t size, void **record)
+{
+    if (mr_cow_map_find(&model->working->ids[table], key) == MR_MODEL_NONE) {
+        enum mr_status status = mr_model_room(model, table);
+
+        if (status != MR_OK)
+            return status;
+    }
+    return put_pair(model, table, key, size, record);
+}
+
+static struct mr_id stream_key(uint32_t source, uint32_t stream)
+{
+    return (struct mr_id){source, stream};
+}
+
+static bool has_stream(const struct mr_model *model, uint32_t source, uint32_t stream)
+{
+    return mr_cow_map_find(&model->working->ids[MR_MODEL_STREAM],
+                           stream_key(source, stream)) != MR_MODEL_NONE;
+}
+
+/* One each of a source. What had no stream is in no frame that a probe counts: it does not go into the rest. */
+static bool is_beside(uint32_t stream)
+{
+    return stream == MR_MODEL_STREAMS_REST || stream == MR_STREAM_NONE;
+}
+
+/* MR_ELIMIT: not counted yet. */
+static enum mr_status room_for_stream(const struct mr_model *model, uint32_t source,
+                                      uint32_t stream)
+{
+    uint32_t rows = model->working->tables[MR_MODEL_STREAM].count - model->streams_beside;
+
+    if (is_beside(stream) || has_stream(model, source, stream))
+        return MR_OK;
+    return rows < model->limits.streams &&
+                   !has_stream(model, source, MR_MODEL_STREAMS_REST)
+               ? MR_OK
+               : MR_ELIMIT;
+}
+
 enum mr_status mr_model_add_stream(struct mr_model *model, uint32_t source,
                                    uint32_t stream, const struct mr_ledger_entry *entry)
 {
     void *record;
-    enum mr_status status =
-        edit_pair(model, MR_MODEL_STREAM, (struct mr_id){source, stream},
-                  sizeof(struct mr_model_stream), &record);
+    bool is_one_more = is_beside(stream) && !has_stream(model, source, stream);
+    enum mr_status status = room_for_stream(model, source, stream);
 
+    if (status == MR_OK)
+        status = put_pair(model, MR_MODEL_STREAM, stream_key(source, stream),
+                          sizeof(struct mr_model_stream), &record);
     if (status != MR_OK)
         return status;
+    model->streams_beside += is_one_more;
     struct mr_model_stream *row = record;
     int64_t gap = mr_ledger_gap(&row->entry);
     row->source = source;
@@ -216,21 +262,35 @@ enum mr_status mr_model_add_stream(struct mr_model *model, uint32_t source,
     return MR_OK;
 }
 
+/* Past the limit: into the row of the rest. */
+static enum mr_status take_rest(struct apply *apply, uint32_t source,
+                                const struct mr_ledger_entry *entry)
+{
+    struct mr_ledger_entry sums = *entry;
+
+    sums.last = 0;
+    (void)refuse(apply, MR_MODEL_STREAM);
+    enum mr_status status =
+        mr_model_add_stream(apply->model, source, MR_MODEL_STREAMS_REST, &sums);
+    if (status != MR_OK)
+        return status;
+    return count_past_limit(apply, MR_MODEL_STREAM_EVENTS_PAST_LIMIT,
+                            entry->reduced + mr_ledger_lost(entry));
+}
+
 static enum mr_status take_ledger(struct apply *apply, const struct mr_delta_item *item)
 {
+    const struct mr_ledger_entry *entry = item->ledger;
     uint32_t source = index_of(&apply->model->sources, item->source);
-    enum mr_status status = MR_ELIMIT;
-    uint64_t events = item->ledger->reduced;
 
-    if (source != MR_MODEL_NONE)
-        status = mr_model_add_stream(apply->model, source, item->stream, item->ledger);
-    else
+    if (source == MR_MODEL_NONE) {
         (void)refuse(apply, MR_MODEL_STREAM);
-    if (status != MR_ELIMIT)
-        return status;
-    for (int i = 0; i < MR_LOSS_REASON_COUNT; i++)
-        events += item->ledger->lost[i];
-    return count_past_limit(apply, MR_MODEL_STREAM_EVENTS_PAST_LIMIT, events);
+        return count_past_limit(apply, MR_MODEL_SOURCE_EVENTS_PAST_LIMIT,
+                                entry->reduced + mr_ledger_lost(entry));
+    }
+    enum mr_status status =
+        mr_model_add_stream(apply->model, source, item->stream, entry);
+    return status == MR_ELIMIT ? take_rest(apply, source, entry) : status;
 }
 
 enum mr_status mr_model_add_counter(struct mr_model *model, const char *name,

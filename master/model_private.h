@@ -31,6 +31,7 @@ struct mr_model {
     struct mr_cow cow;
     struct mr_model_limits limits;
     struct mr_model_indices sites, scopes, sources, paths, shapes, span_counters, joined;
+    uint32_t streams_beside; /* rows beside the limit: of the rest, and of no stream */
     struct mr_joiner *joiner;
     struct mr_joined_sums join_sums;      /* scratch */
     struct mr_joiner_stats join_told;     /* in counters already */
@@ -102,7 +103,7 @@ enum mr_status mr_model_add_shape(struct mr_model *model, uint32_t scope, uint32
 enum mr_status mr_model_add_shape_stats(struct mr_model *model, uint32_t shape,
                                         const struct mr_shape_stats *stats);
 
-/* model_delta.c */
+/* model_delta.c; MR_ELIMIT of a stream: not counted, its place is the row of the rest. */
 enum mr_status mr_model_add_stream(struct mr_model *model, uint32_t source,
                                    uint32_t stream, const struct mr_ledger_entry *entry);
 enum mr_status mr_model_add_counter(struct mr_model *model, const char *name,

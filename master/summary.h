@@ -107,10 +107,11 @@ struct mr_summary_trace {     /* most traces first */
 
 /*
  * What is in no row of the model, since the store was made: calls and traces whose paths found no room (--max-paths,
- * --max-sites), and events, reduced or lost, whose streams, or sources, found none (--max-streams): they are in no sum of the ledger.
+ * --max-sites, --max-scopes); events, reduced or lost, whose streams found none (--max-streams), which are in the sums of
+ * their source, and those whose source found none (--max-sources), which are in no sum; and notes (--max-notes), as often as one came.
  */
 struct mr_summary_past_limit {
-    uint64_t calls, traces, events;
+    uint64_t calls, traces, events, source_events, notes;
 };
 
 struct mr_summary_coverage {
@@ -153,6 +154,8 @@ struct mr_summary_ledger {
         sent; /* by these: events sent when they last told, at a connection or at their end */
     uint64_t
         numbered; /* of `last`, in streams with a number: what an account is held against */
+    uint64_t
+        past_limit; /* of `last`, in streams that have no row (--max-streams): the sums are all that is known */
     /*
      * Sent, or told of by a later number, and in no sum: on its way between workers and here, or gone with one of them. Of a
      * source that has ended also what is held, as its exits will not come.

@@ -28,17 +28,41 @@ static void add_missing(const struct mr_summary_time *time,
         ledger->since_ns = since_ns;
 }
 
+/* Streams that have no row of their own: what came of them, which is all that is known. */
+static void add_rest(const struct mr_model_stream *row, struct mr_summary_ledger *ledger)
+{
+    uint64_t events =
+        row->entry.reduced + (uint64_t)row->entry.held + mr_ledger_lost(&row->entry);
+
+    ledger->last += events;
+    ledger->numbered += events;
+    ledger->past_limit += events;
+}
+
+/* Gives what is told of by number and is not in the sums. */
+static int64_t add_numbers(const struct mr_model_stream *row,
+                           struct mr_summary_ledger *ledger)
+{
+    int64_t gap = mr_ledger_gap(&row->entry);
+
+    ledger->streams++;
+    ledger->streams_balanced += gap == 0;
+    ledger->last += row->entry.last;
+    ledger->numbered += row->stream == MR_STREAM_NONE ? 0 : row->entry.last;
+    return gap;
+}
+
 void mr_summary_add_stream(const struct mr_summary_time *time,
                            const struct mr_model_stream *row, bool is_over,
                            struct mr_summary_ledger *ledger)
 {
     const struct mr_ledger_entry *entry = &row->entry;
-    int64_t gap = mr_ledger_gap(entry);
+    int64_t gap = 0;
 
-    ledger->streams++;
-    ledger->streams_balanced += gap == 0;
-    ledger->last += entry->last;
-    ledger->numbered += row->stream == MR_STREAM_NONE ? 0 : entry->last;
+    if (row->stream == MR_MODEL_STREAMS_REST)
+        add_rest(row, ledger);
+    else
+        gap = add_numbers(row, ledger);
     ledger->reduced += entry->reduced;
     ledger->held = (int64_t)((uint64_t)ledger->held + (uint64_t)entry->held);
     for (uint32_t i = 0; i < MR_LOSS_REASON_COUNT; i++)
@@ -112,6 +136,7 @@ static void add(struct mr_summary_ledger *all, const struct mr_summary_ledger *o
     all->streams_balanced += one->streams_balanced;
     all->last += one->last;
     all->numbered += one->numbered;
+    all->past_limit += one->past_limit;
     all->reduced += one->reduced;
     all->held = (int64_t)((uint64_t)all->held + (uint64_t)one->held);
     for (uint32_t i = 0; i < MR_LOSS_REASON_COUNT; i++)

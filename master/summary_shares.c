@@ -102,6 +102,8 @@ void mr_summary_make_past_limit(const struct mr_model_root *root,
         .calls = counter(root, MR_MODEL_PATH_CALLS_PAST_LIMIT),
         .traces = counter(root, MR_MODEL_PATH_TRACES_PAST_LIMIT),
         .events = counter(root, MR_MODEL_STREAM_EVENTS_PAST_LIMIT),
+        .source_events = counter(root, MR_MODEL_SOURCE_EVENTS_PAST_LIMIT),
+        .notes = counter(root, MR_MODEL_NOTES_PAST_LIMIT),
     };
 }
 

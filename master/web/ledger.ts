@@ -5,7 +5,7 @@
 interface Balance {
     streams: number; streams_balanced: number; written: number; reduced: number; held: number;
     lost: number; lost_by_reason: { [reason: string]: number }; balanced: boolean;
-    sent: Num; missing: number; host_gone: number; missing_since_ns: Num; excess: number; silent_since_ns: Num;
+    sent: Num; past_limit: number; missing: number; host_gone: number; missing_since_ns: Num; excess: number; silent_since_ns: Num;
 }
 /* Where events are on their way; null: nobody told. */
 interface Stages {
@@ -21,7 +21,10 @@ interface Source {
 interface Link { encoding: string; reason: string | null; }
 interface Clock { kind: string; tick_ns?: number; clock_warning?: string; times_clamped?: number; clock_drift_ns?: number; }
 interface Parts { came: number; joined: number; waiting: number; incomplete: number; incomplete_by_reason: { [reason: string]: number }; }
-interface Ledger { total: number; ledger: Balance; stages: Stages; parts: Parts; sources: Source[]; tick_ns: Num; }
+interface Ledger {
+    total: number; ledger: Balance; stages: Stages; parts: Parts; sources: Source[]; tick_ns: Num;
+    source_events_past_limit: number; notes_past_limit: number;
+}
 
 function reasonsText(counts: { [reason: string]: number }): string {
     return Object.keys(counts).map(reason => reason + " " + count(counts[reason])).join(", ");
@@ -114,7 +117,15 @@ function stagesText(stages: Stages): string {
     return parts.join("; ");
 }
 
-function showLedgerState(ledger: Balance, stages: Stages): void {
+/* What the master has no room for. */
+function notKeptText(of: Ledger): string {
+    return (of.ledger.past_limit ? "; " + count(of.ledger.past_limit) + " events of streams past --max-streams, without a row" : "") +
+        (of.source_events_past_limit ? "; " + count(of.source_events_past_limit) + " events more, of sources past --max-sources" : "") +
+        (of.notes_past_limit ? "; some notes are missing (--max-notes)" : "");
+}
+
+function showLedgerState(of: Ledger): void {
+    const { ledger, stages } = of;
     const badge = byId<HTMLElement>("ledger-state");
     const isBad = ledger.lost + ledger.host_gone + ledger.excess > 0;
     setText(byId("ledger-stages"), stagesText(stages));
@@ -128,5 +139,5 @@ function showLedgerState(ledger: Balance, stages: Stages): void {
     setText(byId("ledger-note"), count(ledger.written) + " written = " + count(ledger.reduced) +
         " reduced + " + count(ledger.held) + " held + " + count(ledger.lost) + " lost" +
         (ledger.balanced ? "" : ", " + (ledger.streams - ledger.streams_balanced) + " of " +
-            ledger.streams + " streams in flight"));
+            ledger.streams + " streams in flight") + notKeptText(of));
 }

@@ -636,7 +636,7 @@ function note(id: string, shown: number, total: number, what: string): void {
 
 /* What the master had no room for. */
 function pastLimit(number: number, what: string): string {
-    return number ? "; " + count(number) + " " + what + " more, of paths past --max-paths or --max-sites" : "";
+    return number ? "; " + count(number) + " " + what + " more, of paths past --max-paths, --max-sites or --max-scopes" : "";
 }
 
 /* Only programs that hand work over have any. */
@@ -655,7 +655,7 @@ function show(entries: Entries, functions: Functions, ledger: Ledger, opens: Ope
     tick = ledger.tick_ns || 0;
     showTotals(entries, functions, ledger);
     showCoverage(entries);
-    showLedgerState(ledger.ledger, ledger.stages);
+    showLedgerState(ledger);
     showSpark(functions.calls);
     note("entries-note", entries.entries.length, entries.total, "where traces begin" + pastLimit(entries.traces_past_limit, "traces"));
     note("functions-note", functions.functions.length, functions.total, "by time in the function itself" +

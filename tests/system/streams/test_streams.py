@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Ten thousand threads that wait cost a worker at most 64 MiB, all of its memory together: what is open of each is kept and told,
 nothing is lost, and it is given back when they end. What has no room (--max-streams)
-is lost for budget, once, and others have the room when it is free. (idle.c is a probe without a program.)"""
+is lost for budget, once, and others have the room when it is free. At the master, what has no room is in the sums. (idle.c is a probe without a program.)"""
 import json
 import os
 import subprocess
@@ -36,6 +36,38 @@ def past_the_limit():
         check(told["stages"]["received"] == sent, told["stages"])
         begun = 2 * 20 + DEPTH  # events of each before it waits
         check(ledger["lost"] == begun * (FEW - ROOM), "the last part of each stream that waited finds room")
+
+
+ROWS = 16  # the fewest that a master may have
+
+
+def past_the_masters_limit():
+    """The streams that have no row are in the sums of their source, and a master that comes back knows."""
+    with system.System() as chain:
+        store = chain.folder / "store"
+        master = chain.master("--max-streams", str(ROWS), store=store)
+        worker = chain.worker(master.endpoint)
+        source = subprocess.run([system.BIN / "idle_streams", worker.endpoint, str(FEW), str(DEPTH)], text=True, check=True,
+                                env=chain.environment(), input="\n", capture_output=True, timeout=60)
+        sent = int(source.stdout.split()[-1])
+        chain.stop(worker)
+        told = master.get("/api/v1/ledger")
+        ledger = told["ledger"]
+        print(f"{FEW} streams in {ROWS} rows: {ledger}")
+        check(ledger["written"] == sent and ledger["reduced"] == sent and ledger["held"] == 0, ledger)
+        check(ledger["balanced"] and ledger["missing"] == 0 and ledger["streams"] == ROWS, ledger)
+        check(ledger["past_limit"] == sent // FEW * (FEW - ROWS), ledger)
+        check(told["events_past_limit"] == ledger["past_limit"] and told["source_events_past_limit"] == 0, told)
+        check(told["stages"]["in_custody"] == 0, told["stages"])
+        rows = master.get(f"/api/v1/ledger?source={told['sources'][0]['id']}")["streams"]
+        rest = [row for row in rows if row["stream"] is None]
+        check(len(rows) == ROWS + 1 and len(rest) == 1 and rest[0]["reduced"] == ledger["past_limit"], rest)
+        chain.stop(master)
+        report = subprocess.run([system.MILLRACE, "report", store], text=True, check=True, capture_output=True, timeout=60).stdout
+        check(f"Not kept  rows of streams past the master's --max-streams: their {ledger['past_limit']:,} events" in report, report)
+        check("Ledger    balanced" in report and "Missing" not in report, report)
+        master = chain.master("--max-streams", str(ROWS), store=store)
+        check(master.get("/api/v1/ledger")["ledger"] == ledger, "as it was")
 
 
 def idle_streams():
@@ -76,6 +108,7 @@ def idle_streams():
 def test():
     idle_streams()
     past_the_limit()
+    past_the_masters_limit()
 
 
 if __name__ == "__main__":

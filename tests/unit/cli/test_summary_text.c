@@ -175,6 +175,8 @@ static void loss_and_imbalance_are_never_hidden(void **state)
     summary.past_limit.calls = 9472;
     summary.past_limit.traces = 815;
     summary.past_limit.events = 9620;
+    summary.past_limit.source_events = 1200;
+    summary.past_limit.notes = 3;
     text = text_of(&summary, NULL, &(struct mr_view){0});
     assert_non_null(
         strstr(text, "Lost      102 of 6,002 events (1.7 %): ring-full 100, exit 2\n"));
@@ -185,9 +187,14 @@ static void loss_and_imbalance_are_never_hidden(void **state)
     assert_non_null(strstr(text, "Refused   5 items past a limit of the model\n"));
     assert_non_null(strstr(text,
                            "Not kept  9,472 calls and 815 traces more: of paths past "
-                           "the master's --max-paths or --max-sites\n"));
-    assert_non_null(strstr(text, "Not kept  the account of 9,620 events, which came: of "
-                                 "streams past the master's --max-streams\n"));
+                           "the master's --max-paths, --max-sites or --max-scopes\n"));
+    assert_non_null(strstr(text, "Not kept  rows of streams past the master's "
+                                 "--max-streams: their 9,620 events are in the sums "
+                                 "alone\n"));
+    assert_non_null(strstr(
+        text, "Not kept  1,200 events of sources past the master's --max-sources\n"));
+    assert_non_null(
+        strstr(text, "Not kept  notes past the master's --max-notes (3 came)"));
 }
 
 static void a_cut_table_says_of_how_many(void **state)

@@ -18,16 +18,39 @@ struct fixture {
     uint64_t gone_ns;
 };
 
-static int set_up(void **state)
+static int set_up_limited(void **state, const struct mr_model_limits *limits)
 {
     struct fixture *f = calloc(1, sizeof(*f));
 
-    if (!f || mr_model_new(&MR_MODEL_LIMITS_DEFAULT, &f->model) != MR_OK)
+    if (!f || mr_model_new(limits, &f->model) != MR_OK)
         return -1;
     mr_model_thread_enter();
     f->gone_ns = MR_HOUR_NS;
     *state = f;
     return 0;
+}
+
+static int set_up(void **state)
+{
+    return set_up_limited(state, &MR_MODEL_LIMITS_DEFAULT);
+}
+
+#define FEW_STREAMS 2
+
+static int set_up_few_streams(void **state)
+{
+    struct mr_model_limits limits = MR_MODEL_LIMITS_DEFAULT;
+
+    limits.streams = FEW_STREAMS;
+    return set_up_limited(state, &limits);
+}
+
+static int set_up_no_notes(void **state)
+{
+    struct mr_model_limits limits = MR_MODEL_LIMITS_DEFAULT;
+
+    limits.notes = 0;
+    return set_up_limited(state, &limits);
 }
 
 static int tear_down(void **state)
@@ -247,6 +270,55 @@ static void a_live_source_that_is_not_heard_of_is_silent(void **state)
     assert_int_equal(ledger_of(f, MR_MINUTE_NS).sources_silent, 0);
 }
 
+static void streams_past_the_limit_are_in_the_sums_and_not_missing(void **state)
+{
+    struct fixture *f = *state;
+    struct mr_summary_ledger ledger;
+
+    take_state(f, MR_SOURCE_LIVE);
+    for (uint32_t stream = 1; stream <= 5; stream++)
+        take(f, stream,
+             (struct mr_ledger_entry){
+                 .last = 20, .reduced = 12, .held = 3, .lost = {[MR_LOSS_BUDGET] = 5}});
+    take(f, MR_STREAM_NONE, (struct mr_ledger_entry){.last = 7, .lost = {[1] = 7}});
+    take_account(f, 100);
+    ledger = ledger_of(f, 24 * MR_HOUR_NS);
+    assert_int_equal(ledger.streams, FEW_STREAMS + 1);
+    assert_int_equal(ledger.streams_balanced, FEW_STREAMS + 1);
+    assert_int_equal(ledger.last, 100 + 7);
+    assert_int_equal(ledger.reduced, 60);
+    assert_int_equal(ledger.held, 15);
+    assert_int_equal(ledger.lost[MR_LOSS_BUDGET], 25);
+    assert_int_equal(ledger.past_limit, 60);
+    assert_int_equal(ledger.missing, 0);
+    assert_true(ledger.is_balanced);
+    take_account(f, 110); /* by it alone what is missing of them is seen */
+    assert_int_equal(ledger_of(f, 0).missing, 10);
+    assert_int_equal(ledger_of(f, 24 * MR_HOUR_NS).host_gone, 10);
+    take(f, 5, (struct mr_ledger_entry){.last = 30, .reduced = 13, .held = -3});
+    ledger = ledger_of(f, 24 * MR_HOUR_NS);
+    assert_int_equal(ledger.past_limit, 70);
+    assert_true(ledger.is_balanced);
+    take_state(f, MR_SOURCE_FINISHED); /* what is held waits for exits that do not come */
+    assert_int_equal(ledger_of(f, 0).missing, 12);
+}
+
+static void an_account_has_its_room_with_its_source(void **state)
+{
+    struct fixture *f = *state;
+
+    take_account(f, 7); /* of whom nothing is known yet */
+    take_state(f, MR_SOURCE_LIVE);
+    assert_int_equal(ledger_of(f, 0).sources_told, 0);
+    take_account(f, 60);
+    assert_int_equal(ledger_of(f, 0).sent, 60);
+    const struct mr_model_root *root = mr_model_read_lock(f->model);
+    struct mr_summary_past_limit past_limit;
+    mr_summary_make_past_limit(root, &past_limit);
+    assert_int_equal(past_limit.notes, 1);
+    mr_model_read_unlock(f->model);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -263,6 +335,11 @@ int main(void)
                                         set_up, tear_down),
         cmocka_unit_test_setup_teardown(what_is_counted_twice_is_told_and_hides_nothing,
                                         set_up, tear_down),
+        cmocka_unit_test_setup_teardown(
+            streams_past_the_limit_are_in_the_sums_and_not_missing, set_up_few_streams,
+            tear_down),
+        cmocka_unit_test_setup_teardown(an_account_has_its_room_with_its_source,
+                                        set_up_no_notes, tear_down),
         cmocka_unit_test_setup_teardown(a_live_source_that_is_not_heard_of_is_silent,
                                         set_up, tear_down),
     };

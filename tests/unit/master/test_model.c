@@ -185,12 +185,13 @@ static void limits_refuse_and_count(void **state)
     close_model(&f);
 }
 
-static void put_stream(struct fixture *f, uint32_t stream)
+static void put_stream(struct fixture *f, uint64_t source, uint32_t stream)
 {
     const struct mr_ledger_entry entry = {
         .last = 100, .reduced = 5, .lost = {[MR_LOSS_BUDGET] = 2}};
 
-    mr_delta_ledger(&f->w, mr_delta_source(&f->w, (struct mr_id){4, 4}), stream, &entry);
+    mr_delta_ledger(&f->w, mr_delta_source(&f->w, (struct mr_id){4, source}), stream,
+                    &entry);
 }
 
 static void events_of_streams_past_the_limit_are_counted(void **state)
@@ -204,16 +205,45 @@ static void events_of_streams_past_the_limit_are_counted(void **state)
     open_model(&f, limits);
     for (uint32_t i = 0; i < 10; i++) {
         begin(&f, 1000);
-        put_stream(&f, i % 5);
+        put_stream(&f, 4, 1 + (uint32_t)i % 5);
         assert_int_equal(apply(&f), MR_OK);
     }
     assert_int_equal(mr_model_publish(f.model), MR_OK);
     const struct mr_model_root *root = mr_model_read_lock(f.model);
     mr_summary_make_past_limit(root, &past_limit);
-    assert_int_equal(mr_model_count(root, MR_MODEL_STREAM), 3);
+    assert_int_equal(mr_model_count(root, MR_MODEL_STREAM), 3 + 1);
+    assert_int_equal(mr_model_stream(root, 3)->stream, MR_MODEL_STREAMS_REST);
+    assert_int_equal(mr_model_stream(root, 3)->entry.last, 0);
+    assert_int_equal(mr_model_stream(root, 3)->entry.reduced, 4 * 5);
+    assert_int_equal(mr_model_stream(root, 3)->entry.lost[MR_LOSS_BUDGET], 4 * 2);
     assert_int_equal(past_limit.events, 4 * 7);
+    assert_int_equal(past_limit.source_events, 0);
     assert_int_equal(past_limit.calls, 0);
     assert_int_equal(past_limit.traces, 0);
+    mr_model_read_unlock(f.model);
+    close_model(&f);
+}
+
+static void events_of_sources_past_the_limit_are_counted(void **state)
+{
+    struct fixture f;
+    struct mr_model_limits limits = MR_MODEL_LIMITS_DEFAULT;
+    struct mr_summary_past_limit past_limit;
+
+    (void)state;
+    limits.sources = 2;
+    open_model(&f, limits);
+    for (uint64_t i = 0; i < 10; i++) {
+        begin(&f, 1000);
+        put_stream(&f, i % 5, 1);
+        assert_int_equal(apply(&f), MR_OK);
+    }
+    assert_int_equal(mr_model_publish(f.model), MR_OK);
+    const struct mr_model_root *root = mr_model_read_lock(f.model);
+    mr_summary_make_past_limit(root, &past_limit);
+    assert_int_equal(mr_model_count(root, MR_MODEL_STREAM), 2);
+    assert_int_equal(past_limit.source_events, 6 * 7);
+    assert_int_equal(past_limit.events, 0);
     mr_model_read_unlock(f.model);
     close_model(&f);
 }
@@ -544,6 +574,7 @@ int main(void)
         cmocka_unit_test(a_delta_that_is_cut_changes_nothing),
         cmocka_unit_test(limits_refuse_and_count),
         cmocka_unit_test(calls_and_traces_of_paths_past_the_limit_are_counted),
+        cmocka_unit_test(events_of_sources_past_the_limit_are_counted),
         cmocka_unit_test(events_of_streams_past_the_limit_are_counted),
         cmocka_unit_test(names_come_late_and_only_get_better),
         cmocka_unit_test(two_nodes_of_one_id_are_a_collision),
