@@ -99,12 +99,14 @@ static enum mr_status resize(struct mr_paths *paths, uint32_t capacity)
     return MR_OK;
 }
 
-enum mr_status mr_paths_init(struct mr_paths *paths, uint32_t limit)
+enum mr_status mr_paths_init(struct mr_paths *paths, uint32_t limit, uint32_t depth_max)
 {
     enum mr_status status;
 
     MR_ASSERT(limit >= 16 && limit <= UINT32_C(1) << 30);
-    *paths = (struct mr_paths){.limit = limit, .key = mr_hash_key()};
+    MR_ASSERT(depth_max >= 2 && depth_max <= MR_PATHS_DEPTH_MAX);
+    *paths =
+        (struct mr_paths){.limit = limit, .depth_max = depth_max, .key = mr_hash_key()};
     status = resize(paths, limit < CAPACITY_FIRST ? limit : CAPACITY_FIRST);
     if (status != MR_OK)
         return status;
@@ -118,7 +120,7 @@ enum mr_status mr_paths_init(struct mr_paths *paths, uint32_t limit)
 void mr_paths_fini(struct mr_paths *paths)
 {
     free_tables(paths);
-    *paths = (struct mr_paths){.limit = paths->limit};
+    *paths = (struct mr_paths){.limit = paths->limit, .depth_max = paths->depth_max};
 }
 
 static bool make_room(struct mr_paths *paths)
@@ -156,7 +158,7 @@ uint32_t mr_paths_find(struct mr_paths *paths, uint32_t parent, uint32_t site,
 {
     if (parent == MR_PATH_NONE)
         return MR_PATH_NONE;
-    if (paths->depths[parent] == MR_PATHS_DEPTH_MAX)
+    if (paths->depths[parent] == paths->depth_max)
         parent = paths->nodes[parent].parent;
     return find(paths, parent, site,
                 flags | (paths->nodes[parent].flags & MR_PATH_OUTER));

@@ -6,7 +6,7 @@
  *     base of a scope      -> entry points -> ... calls
  *     outer base of a scope -> outer frames -> ...
  *
- * A path is at most MR_PATHS_DEPTH_MAX calls deep, as each part of a delta names all that stand above what it tells. Calls
+ * A path is at most `depth_max` calls deep, as each part of a delta names all that stand above what it tells. Calls
  * below the deepest path are counted beside it, under the path above: a recursion's deep end by its site, once.
  *
  * A child is found by hash, but first it is foretold: whoever follows calls remembers which child a call had first, and
@@ -72,7 +72,7 @@ struct mr_path {
 struct mr_paths {
     struct mr_path *nodes;
     uint16_t *depths; /* of nodes; a base's is 0 */
-    uint32_t count, capacity, limit;
+    uint32_t count, capacity, limit, depth_max;
     uint32_t *slots; /* open addressing: node number, 0: free */
     uint32_t slot_mask;
     uint64_t key;      /* of slots: mr_hash_key() */
@@ -80,8 +80,8 @@ struct mr_paths {
     uint32_t touched_count;
 };
 
-/* `limit` is 16 .. 2^30. MR_ENOMEM. */
-enum mr_status mr_paths_init(struct mr_paths *paths, uint32_t limit);
+/* `limit` is 16 .. 2^30, `depth_max` 2 .. MR_PATHS_DEPTH_MAX. MR_ENOMEM. */
+enum mr_status mr_paths_init(struct mr_paths *paths, uint32_t limit, uint32_t depth_max);
 void mr_paths_fini(struct mr_paths *paths);
 
 /* By hash; MR_PATH_NONE when full, without memory, or when the parent is none. `flags` are given to a new node. */

@@ -31,7 +31,10 @@ struct lane_parts {
 #define PART_BYTES_MAX                                                                   \
     (UINT32_C(1) << 20) /* of a delta: what merge and reduce have by default */
 
-#define SITE_BYTES 18u /* of a call's site in a delta */
+#define SITE_BYTES 18u                /* of a call's site in a delta */
+#define PATH_BYTES (SITE_BYTES + 10u) /* of a path, beside those above it */
+/* Of a row, beside its path. */
+#define ROW_BYTES ((uint32_t)MR_HISTOGRAM_SIZE_MAX(MR_HISTOGRAM_BUCKETS_MAX) + 256u)
 
 /* Of a node in a dictionary: all but its children; one of these, an id and a repeat of up to 2^32 - 1 (pipeline/shapes.h). */
 #define NODE_BYTES 1024u
@@ -99,6 +102,14 @@ static uint32_t part_bytes(const struct mr_worker_options *options)
     uint32_t quarter = (uint32_t)options->max_frame / 4;
 
     return quarter < PART_BYTES_MAX ? quarter : PART_BYTES_MAX;
+}
+
+/* A row behind a part of a delta that is almost full, with all that its path names, must still fit a frame. */
+static uint32_t path_depth(const struct mr_worker_options *options)
+{
+    uint64_t depth = (options->max_frame - part_bytes(options) - ROW_BYTES) / PATH_BYTES;
+
+    return depth < MR_PATHS_DEPTH_MAX ? (uint32_t)depth : MR_PATHS_DEPTH_MAX;
 }
 
 /* Of an exemplar, asked for or not: behind a part of a delta that is almost full it must still fit a frame. */
@@ -182,6 +193,7 @@ static void configure_lane(struct lane_parts *lane,
     lane->reduce.delta_period_ns = options->delta_interval_ns;
     lane->reduce.delta_bytes_max = part_bytes(options);
     lane->reduce.paths_max = (uint32_t)options->max_paths;
+    lane->reduce.path_depth_max = path_depth(options);
     lane->reduce.nodes_max = (uint32_t)options->max_nodes;
     lane->reduce.new_nodes_s = lane_part(options, options->new_nodes);
     lane->reduce.shapes_max = (uint32_t)options->max_shapes;

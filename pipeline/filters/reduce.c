@@ -34,6 +34,7 @@ static const char *const counter_names[MR_REDUCE_COUNTERS] = {
 static bool is_sound(const struct mr_reduce_config *config)
 {
     return config && config->sites && config->paths_max >= 16 &&
+           config->path_depth_max >= 2 && config->path_depth_max <= MR_PATHS_DEPTH_MAX &&
            config->nodes_max >= 16 && config->node_children_max >= 16 &&
            config->shapes_max > 0 && config->scopes_max > 0 && config->window_s > 0 &&
            config->bins_max >= 2 * MR_BINS_COUNT && config->trace_children_max > 0 &&
@@ -61,7 +62,8 @@ static enum mr_status reduce_open(struct mr_filter *filter, const void *config,
     mr_filter_name_counter(filter, MR_REDUCE_SUM_HELD, "held");
     mr_filter_name_counter(filter, MR_REDUCE_SUM_BULK, "in_bulk");
     mr_filter_name_counter(filter, MR_REDUCE_SUM_REPEATS, "in_repeats");
-    if (mr_paths_init(&reduce->paths, reduce->config->paths_max) != MR_OK)
+    if (mr_paths_init(&reduce->paths, reduce->config->paths_max,
+                      reduce->config->path_depth_max) != MR_OK)
         return mr_error_set(error, MR_ENOMEM, "reduce: no memory for the path tree");
     if (mr_nodes_init(&reduce->nodes, reduce->config->sites, reduce->config->exactness,
                       reduce->config->nodes_max,

@@ -28,6 +28,7 @@
 #include "net/control.h"
 #include "net/exemplar.h"
 #include "pipeline/filter.h"
+#include "pipeline/paths.h"
 #include "pipeline/sites.h"
 #include "pipeline/wanted.h"
 
@@ -42,6 +43,8 @@ struct mr_reduce_config {
     uint32_t
         delta_bytes_max; /* of one DELTA payload; a few kilobytes more for its last row */
     uint32_t paths_max, nodes_max, shapes_max;
+    uint32_t
+        path_depth_max; /* its row names all of a path: so deep that it fits a frame */
     uint32_t
         scopes_max; /* of applications that come and go; of such as have streams, all */
     uint32_t node_children_max;  /* entries of all stored child lists */
@@ -87,6 +90,7 @@ struct mr_reduce_config {
                                .delta_period_ns = MR_REDUCE_DELTA_PERIOD_DEFAULT,        \
                                .delta_bytes_max = MR_REDUCE_DELTA_BYTES_DEFAULT,         \
                                .paths_max = MR_REDUCE_PATHS_DEFAULT,                     \
+                               .path_depth_max = MR_PATHS_DEPTH_MAX,                     \
                                .nodes_max = MR_REDUCE_NODES_DEFAULT,                     \
                                .new_nodes_s = MR_REDUCE_NEW_NODES_DEFAULT,               \
                                .new_nodes_at_once = MR_REDUCE_NEW_NODES_AT_ONCE_DEFAULT, \

@@ -13,8 +13,8 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-#define SITES 64u
-#define DEPTH_MAX 1000u
+#define SITES 8192u
+#define DEPTH_MAX 5000u
 #define CALLS 20u /* made and finished before it waits */
 
 struct source {

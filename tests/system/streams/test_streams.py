@@ -70,6 +70,27 @@ def past_the_masters_limit():
         check(master.get("/api/v1/ledger")["ledger"] == ledger, "as it was")
 
 
+DEEP = 4_500  # calls, each of another function: with all that is above the last ones they fit no frame of 64K
+
+
+def a_path_too_deep_for_a_frame():
+    """Calls below the deepest path that fits stand beside it: all of them arrive."""
+    with system.System() as chain:
+        master = chain.master()
+        above = chain.worker(master.endpoint, "--max-frame", "64K", level=2)
+        worker = chain.worker(above.endpoint, "--max-frame", "64K")
+        source = subprocess.run([system.BIN / "idle_streams", worker.endpoint, "1", str(DEEP)], text=True, check=True,
+                                env=chain.environment(), input="\n", capture_output=True, timeout=60)
+        sent = int(source.stdout.split()[-1])
+        chain.stop(worker)
+        chain.stop(above)
+        told = master.get("/api/v1/functions?limit=10000")
+        ledger = master.get("/api/v1/ledger")
+        print(f"{DEEP:,} calls deep: {told['total']:,} functions, {told['calls']:,} calls of {sent:,} events")
+        check(told["total"] == DEEP and 2 * told["calls"] == sent, f"{told['total']} functions")
+        check(ledger["ledger"]["balanced"] and ledger["ledger"]["reduced"] == sent, ledger["ledger"])
+
+
 def idle_streams():
     with system.System() as chain:
         master = chain.master()
@@ -109,6 +130,7 @@ def test():
     idle_streams()
     past_the_limit()
     past_the_masters_limit()
+    a_path_too_deep_for_a_frame()
 
 
 if __name__ == "__main__":

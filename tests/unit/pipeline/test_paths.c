@@ -12,7 +12,7 @@ static void children_are_merged_by_site(void **state)
     uint32_t base, outer, root, child;
 
     (void)state;
-    assert_int_equal(mr_paths_init(&paths, 1000), MR_OK);
+    assert_int_equal(mr_paths_init(&paths, 1000, MR_PATHS_DEPTH_MAX), MR_OK);
     base = mr_paths_base(&paths, 3, 0);
     outer = mr_paths_base(&paths, 3, MR_PATH_OUTER);
     assert_int_not_equal(base, outer);
@@ -37,7 +37,7 @@ static void a_full_tree_gives_none_and_still_finds(void **state)
     uint32_t base, first = 0;
 
     (void)state;
-    assert_int_equal(mr_paths_init(&paths, 5000), MR_OK);
+    assert_int_equal(mr_paths_init(&paths, 5000, MR_PATHS_DEPTH_MAX), MR_OK);
     base = mr_paths_base(&paths, 0, 0);
     for (uint32_t i = 0; i < 6000; i++) {
         uint32_t path = mr_paths_child(&paths, base, i);
@@ -56,7 +56,7 @@ static void what_is_kept_survives_with_everything_above_it(void **state)
     uint32_t map[64], base, a, b, c, other;
 
     (void)state;
-    assert_int_equal(mr_paths_init(&paths, 1000), MR_OK);
+    assert_int_equal(mr_paths_init(&paths, 1000, MR_PATHS_DEPTH_MAX), MR_OK);
     base = mr_paths_base(&paths, 0, 0);
     other = mr_paths_root(&paths, base, 9);
     a = mr_paths_root(&paths, base, 1);
@@ -80,26 +80,33 @@ static void what_is_kept_survives_with_everything_above_it(void **state)
     mr_paths_fini(&paths);
 }
 
-static void a_recursion_ends_in_one_path_beside_the_deepest(void **state)
+static void check_deepest(uint32_t depth_max)
 {
     struct mr_paths paths;
     uint32_t base, path, above = 0;
 
-    (void)state;
-    assert_int_equal(mr_paths_init(&paths, 100000), MR_OK);
+    assert_int_equal(mr_paths_init(&paths, 100000, depth_max), MR_OK);
     base = mr_paths_base(&paths, 0, 0);
     path = mr_paths_root(&paths, base, 7);
-    for (uint32_t depth = 2; depth <= MR_PATHS_DEPTH_MAX; depth++) {
+    for (uint32_t depth = 2; depth <= depth_max; depth++) {
         above = path;
         path = mr_paths_child(&paths, above, 7);
         assert_int_not_equal(path, above);
     }
-    assert_int_equal(paths.count, MR_PATHS_DEPTH_MAX + 2);
+    assert_int_equal(paths.count, depth_max + 2);
     assert_int_equal(mr_paths_child(&paths, path, 7), path);
     assert_int_equal(mr_paths_child(&paths, path, 8), mr_paths_child(&paths, above, 8));
     assert_int_equal(paths.nodes[mr_paths_child(&paths, path, 8)].parent, above);
-    assert_int_equal(paths.count, MR_PATHS_DEPTH_MAX + 3);
+    assert_int_equal(paths.count, depth_max + 3);
     mr_paths_fini(&paths);
+}
+
+static void a_recursion_ends_in_one_path_beside_the_deepest(void **state)
+{
+    (void)state;
+    check_deepest(MR_PATHS_DEPTH_MAX);
+    check_deepest(1000);
+    check_deepest(2);
 }
 
 int main(void)
