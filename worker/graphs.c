@@ -52,7 +52,8 @@ enum {
 #define X(name) TOLD_##name,
     TOLD_COUNTERS(X)
 #undef X
-        TOLD_COUNT
+        TOLD_frames_too_large, /* forward's */
+    TOLD_COUNT
 };
 
 struct account_parts {
@@ -239,17 +240,24 @@ static enum mr_status new_lane(struct mr_worker_graphs *graphs,
                         error);
 }
 
-static void configure_account(struct account_parts *account, uint32_t level,
-                              const struct mr_worker_counters *counters)
+static void tell(struct account_parts *account, uint32_t at, uint32_t level,
+                 const char *name, const _Atomic uint64_t *value)
 {
-#define X(name)                                                                          \
-    (void)snprintf(account->texts[TOLD_##name], MR_DELTA_COUNTER_NAME_MAX,               \
-                   "level%u_" #name, level);                                             \
-    account->values[TOLD_##name] = &counters->name;
+    (void)snprintf(account->texts[at], MR_DELTA_COUNTER_NAME_MAX, "level%u_%s", level,
+                   name);
+    account->names[at] = account->texts[at];
+    account->values[at] = value;
+}
+
+static void configure_account(struct account_parts *account, uint32_t level,
+                              const struct mr_worker_counters *counters,
+                              const struct mr_forward_link *link)
+{
+#define X(name) tell(account, TOLD_##name, level, #name, &counters->name);
     TOLD_COUNTERS(X)
 #undef X
-    for (uint32_t i = 0; i < TOLD_COUNT; i++)
-        account->names[i] = account->texts[i];
+    tell(account, TOLD_frames_too_large, level, "frames_too_large",
+         &link->frames_too_large);
     account->config =
         (struct mr_account_config){account->names, account->values, TOLD_COUNT, level};
 }
@@ -270,6 +278,7 @@ static void configure_trunk(struct mr_worker_graphs *graphs,
         .period_ns = options->delta_interval_ns,
         .accumulator = {.part_bytes = part_bytes(options)},
         .reannounce = &graphs->link.reannounce,
+        .max_frame = &graphs->link.max_frame,
         .by_marks = graphs->spool != NULL,
     };
     graphs->forward = (struct mr_forward_config){
@@ -323,7 +332,8 @@ enum mr_status mr_worker_graphs_new(const struct mr_worker_options *options,
     graphs->wanted = wanted;
     graphs->spool = spool;
     status = mr_resolver_start(&options->forward_at, &graphs->resolver, error);
-    configure_account(&graphs->account, (uint32_t)options->level, counters);
+    configure_account(&graphs->account, (uint32_t)options->level, counters,
+                      &graphs->link);
     configure_trunk(graphs, options, incarnation);
     if (status == MR_OK)
         status = new_trunk(graphs, error);

@@ -106,10 +106,13 @@ function stagesText(stages: Stages): string {
     if (stages.sources_silent)
         parts.push(stages.sources_silent + " sources silent");
     for (const level of Object.keys(stages.levels)) {
-        const { frames, duplicates, frames_handed_over: given, frames_in_doubt: lost } = stages.levels[level];
+        const { frames, duplicates, frames_handed_over: given, frames_in_doubt: lost,
+            frames_too_large: large, rows_too_large: rows } = stages.levels[level];
         parts.push("level " + level + ": " + count(frames || 0) + " frames" +
             (duplicates ? ", " + count(duplicates) + " duplicates dropped" : "") +
-            (given ? ", " + count(given) + " handed over" : "") + (lost ? ", " + count(lost) + " given up" : ""));
+            (given ? ", " + count(given) + " handed over" : "") + (lost ? ", " + count(lost) + " given up" : "") +
+            (large ? ", " + count(large) + " larger than --max-frame above, lost" : "") +
+            (rows ? ", " + count(rows) + " rows larger than --max-frame above, lost" : ""));
     }
     if (stages.master)
         parts.push("duplicates dropped " + count(stages.master.duplicates),

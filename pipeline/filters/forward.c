@@ -4,6 +4,7 @@
  * stopping             the worker, once  forward          release store [S], acquire load [T]
  * reannounce           forward           merge            release add [R], acquire load in merge.c
  * is_open, frames_*    forward           stats, at exit   relaxed: numbers, ordered with nothing
+ * max_frame            forward           merge            relaxed: a number; what was made before it grew less is counted
  * Pairs: [S]-[T] what was pushed before the stop. Progress: wait-free but for process().
  */
 #include "pipeline/filters/forward.h"
@@ -210,6 +211,7 @@ static void tell_numbers(struct mr_filter *filter)
     /* Relaxed: numbers for people. */
     mr_store_relaxed(&link->frames_acked, stats->frames_acked);
     mr_store_relaxed(&link->frames_held, stats->frames_committed - stats->frames_acked);
+    mr_store_relaxed(&link->max_frame, forward->sender.config.max_frame);
 }
 
 /* One line per change: opened, lost, refused; and at most one in 10 s while it stays away. */
@@ -327,6 +329,7 @@ static bool is_too_large(struct mr_filter *filter, const struct mr_batch *batch)
     if (batch->bytes.size <= forward->sender.config.max_frame)
         return false;
     mr_filter_count(filter, COUNTER_TOO_LARGE, 1);
+    mr_add_relaxed(&forward->config->link->frames_too_large, 1); /* a number */
     give_up(forward, 1);
     (void)mr_log_limited(&limit, MR_LOG_ERROR,
                          "forward: a %s of %zu bytes is larger than %s takes (%" PRIu32

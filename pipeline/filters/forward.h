@@ -50,9 +50,11 @@ struct mr_forward_link {
     _Atomic bool stopping;       /* written by the owner, before the drain */
     _Atomic bool is_open;        /* the receiver has welcomed us */
     _Atomic uint64_t reannounce; /* how often the dictionary must have been sent again */
-    _Atomic uint64_t frames_acked;    /* in custody above */
-    _Atomic uint64_t frames_held;     /* in the outbox, not acknowledged */
-    _Atomic uint64_t frames_given_up; /* never acknowledged; final after the drain */
+    _Atomic uint64_t frames_acked;     /* in custody above */
+    _Atomic uint64_t frames_held;      /* in the outbox, not acknowledged */
+    _Atomic uint64_t frames_given_up;  /* never acknowledged; final after the drain */
+    _Atomic uint64_t frames_too_large; /* of these, larger than the receiver takes */
+    _Atomic uint32_t max_frame; /* that the receiver takes, as far as known; 0: not yet */
     _Atomic uint64_t
         frames_kept; /* not acknowledged, but in the spool; final after the drain */
 };

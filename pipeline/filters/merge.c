@@ -2,6 +2,7 @@
 /*
  * field                written by     read by     access
  * config->reannounce   forward        this        acquire load [R], pairs with the release add in forward.c; nothing but the value counts
+ * config->max_frame    forward        this        relaxed: a number
  */
 #include "pipeline/filters/merge.h"
 
@@ -10,6 +11,8 @@
 #include "net/delta.h"
 #include "pipeline/dict_batch.h"
 #include "pipeline/open_traces.h"
+
+#include <stdio.h>
 
 /* After so many periods without a delta, the memory that the last burst needed goes back. */
 #define QUIET_PERIODS 5
@@ -24,7 +27,7 @@ struct merge {
     uint32_t quiet_periods;
     uint64_t announced;               /* value of *reannounce that has been served */
     struct mr_accumulator_stats told; /* in counters already */
-    uint64_t told_beyond, told_collisions;
+    uint64_t told_beyond, told_collisions, told_unwritten;
     struct mr_batch *held, **held_end; /* payloads of one group, as they came; linked */
     bool has_groups;                   /* the accumulator has payloads of groups */
     struct mr_open_traces open;
@@ -50,6 +53,16 @@ static uint64_t reannounce_value(const struct merge *merge)
 {
     return merge->config->reannounce ? mr_load_acquire(merge->config->reannounce)
                                      : 0; /* [R] */
+}
+
+/* Bytes of a delta, at most. */
+static size_t payload_max(const struct merge *merge)
+{
+    uint32_t max_frame =
+        merge->config->max_frame ? mr_load_relaxed(merge->config->max_frame) : 0;
+
+    return max_frame > 0 && max_frame < MR_BATCH_BYTES_MAX ? max_frame
+                                                           : MR_BATCH_BYTES_MAX;
 }
 
 static enum mr_status merge_open(struct mr_filter *filter, const void *config,
@@ -113,7 +126,6 @@ static void tell_counters(struct mr_filter *filter)
     mr_dictionary_stats(merge->dictionary, &dictionary);
     mr_filter_count(filter, MR_MERGE_OVER_LIMIT, now.over_limit - merge->told.over_limit);
     mr_filter_count(filter, MR_MERGE_UNKNOWN, now.unknown - merge->told.unknown);
-    mr_filter_count(filter, MR_MERGE_UNWRITTEN, now.unwritten - merge->told.unwritten);
     mr_filter_count(filter, MR_MERGE_DICTIONARY_BEYOND,
                     dictionary.beyond - merge->told_beyond);
     mr_filter_count(filter, MR_MERGE_COLLISIONS,
@@ -187,6 +199,7 @@ static enum mr_status emit_accumulated(struct mr_filter *filter,
 
         if (!batch)
             return MR_ENOMEM;
+        batch->bytes.limit = payload_max(merge);
         status = mr_accumulator_write(accumulator, merge->config->level, created_ns,
                                       &batch->bytes);
         if (status == MR_OK)
@@ -198,6 +211,41 @@ static enum mr_status emit_accumulated(struct mr_filter *filter,
     return status == MR_END ? MR_OK : status;
 }
 
+static uint64_t unwritten_of(const struct mr_accumulator *accumulator)
+{
+    struct mr_accumulator_stats stats;
+
+    mr_accumulator_stats(accumulator, &stats);
+    return stats.unwritten;
+}
+
+/* Rows that no payload could hold are lost: the master hears how many, with the same delta. */
+static enum mr_status tell_unwritten(struct mr_filter *filter, uint64_t created_ns)
+{
+    struct merge *merge = mr_filter_state(filter);
+    uint64_t now =
+        unwritten_of(merge->accumulator) + unwritten_of(merge->open_accumulator);
+    char name[MR_DELTA_COUNTER_NAME_MAX];
+    struct mr_delta_writer writer;
+
+    if (now == merge->told_unwritten)
+        return MR_OK;
+    struct mr_batch *batch = mr_batch_new(MR_BATCH_DELTA);
+    if (!batch)
+        return MR_ENOMEM;
+    (void)snprintf(name, sizeof(name), MR_MERGE_UNWRITTEN_TOLD, merge->config->level);
+    mr_delta_begin(&writer, &batch->bytes);
+    mr_delta_head(&writer, merge->config->level, created_ns);
+    mr_delta_counter(&writer, name, now - merge->told_unwritten);
+    if (mr_delta_status(&writer) != MR_OK) {
+        mr_batch_free(batch);
+        return mr_delta_status(&writer);
+    }
+    mr_filter_count(filter, MR_MERGE_UNWRITTEN, now - merge->told_unwritten);
+    merge->told_unwritten = now;
+    return mr_filter_emit(filter, batch);
+}
+
 static enum mr_status emit_merged(struct mr_filter *filter, uint64_t created_ns)
 {
     struct merge *merge = mr_filter_state(filter);
@@ -205,7 +253,7 @@ static enum mr_status emit_merged(struct mr_filter *filter, uint64_t created_ns)
 
     merge->has_groups = false;
     tell_counters(filter);
-    return status;
+    return status == MR_OK ? tell_unwritten(filter, created_ns) : status;
 }
 
 /* What is open, of all, with whatever else goes out; where one payload that leaves as it came says so, nobody else has any. */
@@ -287,6 +335,7 @@ static enum mr_status merge_held(struct mr_filter *filter)
 static bool is_alone(const struct merge *merge, const struct mr_batch *batch)
 {
     return batch->group && !merge->has_groups &&
+           batch->bytes.size <= payload_max(merge) &&
            (!merge->held || merge->held->group == batch->group) &&
            !(batch->has_open && mr_open_traces_has_others(&merge->open, batch->teller));
 }

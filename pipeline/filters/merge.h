@@ -39,7 +39,12 @@ struct mr_merge_config {
     struct mr_dictionary_limits dictionary;
     const _Atomic uint64_t
         *reannounce; /* borrowed; any change sends the whole dictionary again */
+    const _Atomic uint32_t *
+        max_frame; /* borrowed; of the receiver: no delta is larger. 0, or NULL: not known */
 };
+
+/* Name of the counter by which rows that were too large are told, with the level before it as in worker/graphs.c. */
+#define MR_MERGE_UNWRITTEN_TOLD "level%u_rows_too_large"
 
 /* Slots of its counters. */
 enum mr_merge_counter {
@@ -47,7 +52,7 @@ enum mr_merge_counter {
     MR_MERGE_BAD_DICT,
     MR_MERGE_OVER_LIMIT, /* delta items that alone pass a limit */
     MR_MERGE_UNKNOWN, /* delta items of unknown tags, dictionary items of unknown or foreign kinds */
-    MR_MERGE_UNWRITTEN, /* rows too large for a payload */
+    MR_MERGE_UNWRITTEN, /* rows too large for a payload: lost, and told upward (MR_MERGE_UNWRITTEN_TOLD) */
     MR_MERGE_DICTIONARY_BEYOND, /* dictionary items that found no room: sent every time they come */
     MR_MERGE_EARLY,             /* times it had to be written before its period */
     MR_MERGE_REANNOUNCED,

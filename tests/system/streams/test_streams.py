@@ -73,21 +73,44 @@ def past_the_masters_limit():
 DEEP = 4_500  # calls, each of another function: with all that is above the last ones they fit no frame of 64K
 
 
+def go_deep(chain, worker):
+    """One thread, DEEP calls below each other, all of other functions; gives the number of its events."""
+    source = subprocess.run([system.BIN / "idle_streams", worker.endpoint, "1", str(DEEP)], text=True, check=True,
+                            env=chain.environment(), input="\n", capture_output=True, timeout=60)
+    return int(source.stdout.split()[-1])
+
+
 def a_path_too_deep_for_a_frame():
     """Calls below the deepest path that fits stand beside it: all of them arrive."""
     with system.System() as chain:
         master = chain.master()
         above = chain.worker(master.endpoint, "--max-frame", "64K", level=2)
         worker = chain.worker(above.endpoint, "--max-frame", "64K")
-        source = subprocess.run([system.BIN / "idle_streams", worker.endpoint, "1", str(DEEP)], text=True, check=True,
-                                env=chain.environment(), input="\n", capture_output=True, timeout=60)
-        sent = int(source.stdout.split()[-1])
+        sent = go_deep(chain, worker)
         chain.stop(worker)
         chain.stop(above)
         told = master.get("/api/v1/functions?limit=10000")
         ledger = master.get("/api/v1/ledger")
         print(f"{DEEP:,} calls deep: {told['total']:,} functions, {told['calls']:,} calls of {sent:,} events")
         check(told["total"] == DEEP and 2 * told["calls"] == sent, f"{told['total']} functions")
+        check(ledger["ledger"]["balanced"] and ledger["ledger"]["reduced"] == sent, ledger["ledger"])
+        check("rows_too_large" not in ledger["stages"]["levels"]["1"], ledger["stages"])
+
+
+def a_receiver_that_takes_less():
+    """Of a worker that makes larger frames than its receiver takes: what fits none is left out alone, and the master hears of it."""
+    with system.System() as chain:
+        master = chain.master("--max-frame", "64K")
+        worker = chain.worker(master.endpoint)
+        sent = go_deep(chain, worker)
+        chain.stop(worker)
+        told = master.get("/api/v1/functions?limit=10000")
+        ledger = master.get("/api/v1/ledger")
+        level = ledger["stages"]["levels"]["1"]
+        print(f"{DEEP:,} calls deep, above 64K: {told['total']:,} functions, {told['calls']:,} calls of {sent:,} events; {level}")
+        check(2000 < told["total"] < DEEP, f"{told['total']} functions")
+        check(level["rows_too_large"] >= DEEP - told["total"], level)
+        check("frames_too_large" not in level, level)
         check(ledger["ledger"]["balanced"] and ledger["ledger"]["reduced"] == sent, ledger["ledger"])
 
 
@@ -131,6 +154,7 @@ def test():
     past_the_limit()
     past_the_masters_limit()
     a_path_too_deep_for_a_frame()
+    a_receiver_that_takes_less()
 
 
 if __name__ == "__main__":

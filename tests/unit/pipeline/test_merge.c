@@ -22,6 +22,8 @@ struct seen {
     uint64_t calls, level, open_count, created_ns;
     bool has_other_time; /* heads of one period differ */
     bool dict_after_delta;
+    uint64_t too_large;
+    size_t largest; /* payload of a delta */
     _Atomic bool has_room;
     char names[256];
 };
@@ -39,6 +41,8 @@ static void see_delta(struct seen *seen, struct mr_span payload)
     struct mr_delta_reader reader;
     struct mr_delta_item item;
 
+    if (payload.size > seen->largest)
+        seen->largest = payload.size;
     mr_delta_reader_init(&reader, payload);
     while (mr_delta_next(&reader, &item) == MR_OK) {
         if (item.tag == MR_DELTA_HEAD) {
@@ -49,6 +53,9 @@ static void see_delta(struct seen *seen, struct mr_span payload)
         }
         if (item.tag == MR_DELTA_ENTRY_STAT)
             seen->calls += item.entry_stats->calls[0];
+        if (item.tag == MR_DELTA_COUNTER &&
+            strcmp(item.name, "level4_rows_too_large") == 0)
+            seen->too_large += item.value;
         if (item.tag == MR_DELTA_OPEN) {
             seen->opens++;
             seen->open_count = item.open->count;
@@ -562,6 +569,61 @@ static void many_lanes_leave_early(void **state)
     mr_graph_free(rig.graph);
 }
 
+#define DEEP 40u
+
+/* A lane told of a path that is DEEP calls deep, once of its entry point and once of the deepest. */
+static void push_deep(struct rig *rig)
+{
+    struct mr_batch *batch = mr_batch_new(MR_BATCH_DELTA);
+    const struct mr_entry_stats entry = {{1}, {7}, {10}};
+    const struct mr_path_stats stats = {.ok = 1, .histogram = MR_HISTOGRAM_EMPTY};
+    uint32_t entry_path, path = MR_DELTA_NONE;
+    struct mr_delta_writer w;
+
+    assert_non_null(batch);
+    batch->group = 1;
+    mr_delta_begin(&w, &batch->bytes);
+    mr_delta_head(&w, 9, CREATED_NS);
+    uint32_t scope = mr_delta_scope(&w, (struct mr_id){1, 1});
+    entry_path = path = mr_delta_path(&w, MR_DELTA_NONE, scope,
+                                      mr_delta_site(&w, (struct mr_id){2, 0}), 0);
+    for (uint64_t depth = 2; depth <= DEEP; depth++)
+        path = mr_delta_path(&w, path, 0, mr_delta_site(&w, (struct mr_id){2, depth}), 0);
+    mr_delta_path_stat(&w, path, 100, &stats);
+    mr_delta_entry_stat(&w, entry_path, 100, &entry);
+    assert_int_equal(mr_delta_status(&w), MR_OK);
+    assert_int_equal(mr_graph_push(rig->graph, batch), MR_OK);
+}
+
+static void a_row_too_large_for_the_receiver_is_left_out_alone_and_told(void **state)
+{
+    _Atomic uint32_t max_frame = 0;
+    const struct mr_merge_config config = {.level = 4, .max_frame = &max_frame};
+    struct rig rig;
+
+    (void)state;
+    start(&rig, &config);
+    push_deep(&rig); /* whole, as nobody has said what he takes */
+    pass(&rig, MR_MERGE_PERIOD_NS);
+    assert_true(rig.seen.largest > DEEP * 18);
+    assert_int_equal(rig.seen.calls, 7);
+    rig.seen.largest = 0;
+    atomic_store(&max_frame, DEEP * 18);
+    push_deep(&rig);
+    for (uint64_t site = 100; site < 130; site++)
+        push_delta(&rig, site, 100, 1);
+    pass(&rig, MR_MERGE_PERIOD_NS);
+    assert_int_equal(rig.seen.calls, 7 + 7 + 30);
+    assert_true(rig.seen.largest <= DEEP * 18);
+    assert_int_equal(rig.seen.too_large, 1);
+    assert_int_equal(counter(&rig, MR_MERGE_UNWRITTEN), 1);
+    push_deep(&rig); /* alone: it would leave as it came */
+    assert_int_equal(mr_graph_drain(rig.graph), MR_OK);
+    assert_int_equal(rig.seen.calls, 7 + 7 + 30 + 7);
+    assert_int_equal(rig.seen.too_large, 2);
+    mr_graph_free(rig.graph);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -580,6 +642,7 @@ int main(void)
         cmocka_unit_test(who_tells_nothing_for_long_has_no_open_trace),
         cmocka_unit_test(without_room_what_is_held_is_merged),
         cmocka_unit_test(many_lanes_leave_early),
+        cmocka_unit_test(a_row_too_large_for_the_receiver_is_left_out_alone_and_told),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
