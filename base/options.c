@@ -170,6 +170,19 @@ static enum mr_status unknown_option(const struct parser *parser,
                         written < 80 ? written : 80, argument->text, table->command);
 }
 
+/* Kinds that take any text would take none for "not given": a variable of the shell that is not set. */
+static bool is_text(const struct mr_option_spec *spec)
+{
+    return spec->kind == MR_OPTION_STRING || spec->kind == MR_OPTION_LIST;
+}
+
+static enum mr_status needs_value(const struct parser *parser,
+                                  const struct mr_option_spec *spec)
+{
+    return mr_error_set(parser->error, MR_EUSAGE, "--%s: needs a value (%s)", spec->name,
+                        spec->placeholder ? spec->placeholder : "VALUE");
+}
+
 /* Applies one option; *took_next tells if the following argument was its value. */
 static enum mr_status apply_option(struct parser *parser, const struct argument *argument,
                                    bool *took_next)
@@ -192,11 +205,12 @@ static enum mr_status apply_option(struct parser *parser, const struct argument 
         value = "yes";
     if (!value) {
         if (parser->at + 1 >= parser->argc)
-            return mr_error_set(parser->error, MR_EUSAGE, "%s: needs a value (%s)", where,
-                                spec->placeholder ? spec->placeholder : "VALUE");
+            return needs_value(parser, spec);
         value = parser->argv[parser->at + 1];
         *took_next = true;
     }
+    if (!*value && is_text(spec))
+        return needs_value(parser, spec);
     return mr_options_parse_value(spec, where, value, field_of(parser, spec),
                                   parser->error);
 }

@@ -11,7 +11,7 @@
  *     U64       uint64_t          decimal
  *     SIZE      uint64_t bytes    decimal with K, M, G, T (powers of 1024), also KiB ...
  *     DURATION  uint64_t ns       decimal with ns, us, ms, s, m, h; 0 needs none
- *     STRING    const char *      anything; borrowed from argv, environment or table
+ *     STRING    const char *      anything but nothing; borrowed from argv, environment or table
  *     CHOICE    unsigned          one of .choices = "a|b|c"; its position from 0
  *     LIST      mr_option_list    as STRING, but each time it is given adds one; a variable
  *                                 gives one

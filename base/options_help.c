@@ -195,7 +195,8 @@ enum mr_status mr_options_man(const struct mr_option_table *table, struct mr_buf
     put(&writer, "\n\n# SYNOPSIS\n\n");
     put_usage(&writer, table);
     put(&writer, "\n# OPTIONS\n\nA flag beats its variable, a variable beats the "
-                 "default.\n\n");
+                 "default; an empty variable is as if unset, an empty flag is an "
+                 "error.\n\n");
     for (size_t i = 0; i < table->spec_count; i++)
         put_man_option(&writer, &table->specs[i]);
     put(&writer, "*--help*\n\tshow a summary of the options\n");

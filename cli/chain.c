@@ -99,26 +99,31 @@ static enum mr_status start_master(struct mr_chain *chain, char *listen, size_t 
     return status;
 }
 
+/* Behind those that are there; there is room. */
+static void add_argument(char **argv, char *argument)
+{
+    while (*argv)
+        argv++;
+    *argv = argument;
+}
+
 static enum mr_status start_worker(struct mr_chain *chain, const char *forward,
                                    struct mr_error *error)
 {
     const struct mr_chain_options *options = &chain->options;
     char ready[128], listen[280], to[300], outer[8192], root[8192], shapes[64], drain[64];
-    char *const argv[] = {(char[]){"millrace"},
-                          (char[]){"worker"},
-                          (char[]){"--listen"},
-                          (char[]){ANY_PORT},
-                          (char[]){"--ready-file"},
-                          ready,
-                          (char[]){"--log-level"},
-                          (char[]){"warn"},
-                          to,
-                          outer,
-                          root,
-                          shapes,
-                          drain,
-                          options->is_of_any_time ? (char[]){"--clock-limit=0"} : NULL,
-                          NULL};
+    char any_time[] = "--clock-limit=0";
+    char *argv[16] = {(char[]){"millrace"},
+                      (char[]){"worker"},
+                      (char[]){"--listen"},
+                      (char[]){ANY_PORT},
+                      (char[]){"--ready-file"},
+                      ready,
+                      (char[]){"--log-level"},
+                      (char[]){"warn"},
+                      to,
+                      shapes,
+                      drain};
     enum mr_status status;
 
     (void)snprintf(ready, sizeof(ready), "%s/worker", chain->directory);
@@ -130,6 +135,12 @@ static enum mr_status start_worker(struct mr_chain *chain, const char *forward,
             (int)sizeof(outer) ||
         snprintf(root, sizeof(root), "--root=%s", options->root) >= (int)sizeof(root))
         return mr_error_set(error, MR_EUSAGE, "--outer, --root: longer than 8 KiB");
+    if (*options->outer)
+        add_argument(argv, outer);
+    if (*options->root)
+        add_argument(argv, root);
+    if (options->is_of_any_time)
+        add_argument(argv, any_time);
     status = mr_child_start_server("worker", argv, &chain->worker, error);
     if (status == MR_OK)
         status =

@@ -52,6 +52,10 @@ def usage(chain):
     refused(chain, ["report", "--jsno"], "unknown option", "did you mean '--json'?")
     refused(chain, ["worker", "--forward", "127.0.0.1:1", "--lanes", "many"], "--lanes")
     refused(chain, ["worker", "--forward", "127.0.0.1:1", "--placement", "fusde"], "--placement", "fused")
+    for option in ["--max-nodes", "--max-frame", "--commit-interval", "--store-sync", "--token-file", "--listen", "--store"]:
+        refused(chain, ["master", option, ""], option)
+        refused(chain, ["master", f"{option}="], option)
+    refused(chain, ["attach", "1", "--only", ""], "--only", "needs a value")
     refused(chain, ["report", "one", "two"], "one directory")
     refused(chain, ["record"], "name a program")
 

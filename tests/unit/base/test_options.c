@@ -76,14 +76,14 @@ static void without_arguments_every_field_has_its_default(void **state)
 
 static void a_value_follows_a_space_or_an_equals_sign(void **state)
 {
-    struct outcome outcome = parse("--lanes 2 --policy=block --listen= --compare "
+    struct outcome outcome = parse("--lanes 2 --policy=block --listen=here --compare "
                                    "--no-color --memory=8K --block-timeout 5us");
 
     (void)state;
     assert_int_equal(outcome.status, MR_OK);
     assert_int_equal(outcome.options.lanes, 2);
     assert_int_equal(outcome.options.policy, 1);
-    assert_string_equal(outcome.options.listen, "");
+    assert_string_equal(outcome.options.listen, "here");
     assert_true(outcome.options.compare);
     assert_false(outcome.options.color);
     assert_int_equal(outcome.options.memory_bytes, 8192);
@@ -189,6 +189,15 @@ static void a_bad_value_is_told_with_what_is_allowed(void **state)
                    "--policy: 'bloc' is not one of drop|block|overwrite");
     assert_refused("--compare=maybe", "--compare: 'maybe' is not yes or no");
     assert_refused("--lanes", "--lanes: needs a value (COUNT)");
+    assert_refused("--memory=", "--memory: '' is not a size such as 64K, 16M or 1G "
+                                "(allowed: at least 4K)");
+    assert_refused("--block-timeout=", "--block-timeout: '' is not a duration such as "
+                                       "500us, 100ms or 2s (allowed: 0 to 1m)");
+    assert_refused("--policy=", "--policy: '' is not one of drop|block|overwrite");
+    assert_refused("--compare=", "--compare: '' is not yes or no");
+    assert_refused("--listen=", "--listen: needs a value (ENDPOINT)");
+    assert_refused("--output-file-of-the-run=",
+                   "--output-file-of-the-run: needs a value (PATH)");
 }
 
 static void an_unknown_option_suggests_the_nearest(void **state)
