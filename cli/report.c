@@ -68,10 +68,22 @@ static enum mr_status summarise(struct mr_model *model, struct mr_summary **summ
     return status;
 }
 
+/* What a master had room for, whatever its options were, is in its store and is told. */
+static struct mr_model_limits limits_of_any_master(void)
+{
+    struct mr_model_limits limits = MR_MODEL_LIMITS_DEFAULT;
+
+    limits.sites = limits.scopes = limits.sources = limits.streams = UINT32_MAX;
+    limits.paths = limits.path_counters = limits.notes = UINT32_MAX;
+    limits.shapes = limits.nodes = limits.shape_paths = UINT32_MAX;
+    limits.joined = limits.joined_edges = UINT32_MAX;
+    return limits;
+}
+
 static enum mr_status load(const char *directory, struct mr_summary **summary,
                            struct mr_error *error)
 {
-    const struct mr_model_limits limits = MR_MODEL_LIMITS_DEFAULT;
+    const struct mr_model_limits limits = limits_of_any_master();
     struct mr_model *model;
     enum mr_status status = mr_model_new(&limits, &model);
 

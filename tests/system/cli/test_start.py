@@ -1,7 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """What is wrong at the start is told in one clear line, with status 2; help and version go to stdout."""
+import contextlib
 import os
 import socket
+import sqlite3
 import subprocess
 import sys
 
@@ -85,12 +87,26 @@ def nobody_above(chain):
         check("gave up" in worker.log.read_text(), worker.log.read_text())
 
 
+def a_store_of_more_than_the_defaults(chain):
+    """A report tells all of a store, whatever the limits of its master were."""
+    store = chain.folder / "large"
+    chain.stop(chain.master(store=store))
+    with contextlib.closing(sqlite3.connect(store / "millrace.sqlite")) as database:
+        rows = [(i, i.to_bytes(16, "little"), f"a{i}") for i in range(17_000)]  # of 16,384
+        database.executemany("INSERT INTO scope VALUES(?, ?, 1, ?, '', '')", rows)
+        database.commit()
+    done = run(chain, "report", str(store))
+    check(done.returncode == 0 and "Ledger    balanced" in done.stdout, f"{done}")
+    chain.stop(chain.master("--max-scopes", "17000", store=store))
+
+
 def test():
     with system.System() as chain:
         helps(chain)
         usage(chain)
         addresses(chain)
         nobody_above(chain)
+        a_store_of_more_than_the_defaults(chain)
 
 
 if __name__ == "__main__":
