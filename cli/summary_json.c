@@ -156,6 +156,8 @@ static json_t *past_limit_json(const struct mr_summary_past_limit *past_limit)
     set_number(object, "events", past_limit->events);
     set_number(object, "source_events", past_limit->source_events);
     set_number(object, "notes", past_limit->notes);
+    set_number(object, "rows_too_large", past_limit->rows_too_large);
+    set_number(object, "frames_too_large", past_limit->frames_too_large);
     return object;
 }
 

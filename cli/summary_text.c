@@ -389,7 +389,7 @@ static enum mr_status put_events_past_limit(const struct mr_summary *summary,
                                             struct mr_buffer *out)
 {
     const struct mr_summary_past_limit *past = &summary->past_limit;
-    char text[MR_RENDER_SIZE];
+    char text[MR_RENDER_SIZE], frames[MR_RENDER_SIZE];
     enum mr_status status = MR_OK;
 
     if (past->events)
@@ -408,6 +408,13 @@ static enum mr_status put_events_past_limit(const struct mr_summary *summary,
             "Not kept  notes past the master's --max-notes (%s came): of what is told "
             "of sources and functions some is missing\n",
             mr_render_count(past->notes, text));
+    if (status == MR_OK && (past->rows_too_large || past->frames_too_large))
+        status = mr_buffer_append_format(
+            out,
+            "Not kept  %s rows and %s frames of deltas, larger than the --max-frame of "
+            "the next level: calls and traces are missing\n",
+            mr_render_count(past->rows_too_large, text),
+            mr_render_count(past->frames_too_large, frames));
     return status;
 }
 

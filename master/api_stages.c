@@ -29,22 +29,6 @@ static json_t *received(const struct mr_model_root *root)
     return mr_json_u64_if(is_told, events);
 }
 
-/* "levelN_NAME", what workers of a level count (worker/graphs.c): N as text, and NAME; NULL: another counter. */
-static const char *level_of(const char *name, char level[8])
-{
-    static const char prefix[] = "level";
-    size_t start = sizeof(prefix) - 1, digits;
-
-    if (strncmp(name, prefix, start) != 0)
-        return NULL;
-    digits = strspn(name + start, "0123456789");
-    if (digits == 0 || digits >= 8 || name[start + digits] != '_')
-        return NULL;
-    memcpy(level, name + start, digits);
-    level[digits] = '\0';
-    return name + start + digits + 1;
-}
-
 /* What workers did with frames, summed by level; a level that told nothing is not there. */
 static json_t *levels(const struct mr_model_root *root)
 {
@@ -52,8 +36,8 @@ static json_t *levels(const struct mr_model_root *root)
 
     for (uint32_t i = 0; i < mr_model_count(root, MR_MODEL_COUNTER); i++) {
         const struct mr_model_counter *counter = mr_model_counter(root, i);
-        char level[8];
-        const char *name = level_of(counter->name, level);
+        char level[MR_SUMMARY_LEVEL_SIZE];
+        const char *name = mr_summary_level_counter(counter->name, level);
 
         if (!name)
             continue;

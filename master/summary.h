@@ -109,9 +109,11 @@ struct mr_summary_trace {     /* most traces first */
  * What is in no row of the model, since the store was made: calls and traces whose paths found no room (--max-paths,
  * --max-sites, --max-scopes); events, reduced or lost, whose streams found none (--max-streams), which are in the sums of
  * their source, and those whose source found none (--max-sources), which are in no sum; and notes (--max-notes), as often as one came.
+ * Rows, and whole frames, of deltas that a worker lost, as the next level takes none so large (--max-frame).
  */
 struct mr_summary_past_limit {
     uint64_t calls, traces, events, source_events, notes;
+    uint64_t rows_too_large, frames_too_large;
 };
 
 struct mr_summary_coverage {
@@ -298,6 +300,11 @@ const char *mr_parts_name(enum mr_parts parts);
 void mr_summary_make_shares(const struct mr_model_root *root,
                             struct mr_summary_shares *shares);
 /* Traces over several threads and processes that are in no row, for want of room (--max-joined). */
+#define MR_SUMMARY_LEVEL_SIZE 8
+
+/* "levelN_NAME", what workers of a level count (worker/graphs.c): N as text, and NAME; NULL: another counter. */
+const char *mr_summary_level_counter(const char *name, char level[MR_SUMMARY_LEVEL_SIZE]);
+
 uint64_t mr_summary_traces_past_limit(const struct mr_model_root *root);
 void mr_summary_make_past_limit(const struct mr_model_root *root,
                                 struct mr_summary_past_limit *past_limit);

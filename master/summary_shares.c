@@ -5,6 +5,8 @@
 #include "base/assert.h"
 #include "base/hash.h"
 
+#include <string.h>
+
 const char *mr_share_name(enum mr_share share)
 {
     static const char *const names[MR_SHARE_COUNT] = {"recurring", "once", "not-kept",
@@ -90,6 +92,37 @@ static uint64_t counter(const struct mr_model_root *root, const char *name)
     return at == MR_MODEL_NONE ? 0 : mr_model_counter(root, at)->value;
 }
 
+const char *mr_summary_level_counter(const char *name, char level[MR_SUMMARY_LEVEL_SIZE])
+{
+    static const char prefix[] = "level";
+    size_t start = sizeof(prefix) - 1, digits;
+
+    if (strncmp(name, prefix, start) != 0)
+        return NULL;
+    digits = strspn(name + start, "0123456789");
+    if (digits == 0 || digits >= MR_SUMMARY_LEVEL_SIZE || name[start + digits] != '_')
+        return NULL;
+    memcpy(level, name + start, digits);
+    level[digits] = '\0';
+    return name + start + digits + 1;
+}
+
+/* Of all levels. */
+static uint64_t level_counters(const struct mr_model_root *root, const char *name)
+{
+    uint64_t sum = 0;
+
+    for (uint32_t i = 0; i < mr_model_count(root, MR_MODEL_COUNTER); i++) {
+        const struct mr_model_counter *counter = mr_model_counter(root, i);
+        char level[MR_SUMMARY_LEVEL_SIZE];
+        const char *of = mr_summary_level_counter(counter->name, level);
+
+        if (of && strcmp(of, name) == 0)
+            sum += counter->value;
+    }
+    return sum;
+}
+
 uint64_t mr_summary_traces_past_limit(const struct mr_model_root *root)
 {
     return counter(root, MR_MODEL_TRACES_PAST_LIMIT);
@@ -104,6 +137,8 @@ void mr_summary_make_past_limit(const struct mr_model_root *root,
         .events = counter(root, MR_MODEL_STREAM_EVENTS_PAST_LIMIT),
         .source_events = counter(root, MR_MODEL_SOURCE_EVENTS_PAST_LIMIT),
         .notes = counter(root, MR_MODEL_NOTES_PAST_LIMIT),
+        .rows_too_large = level_counters(root, "rows_too_large"),
+        .frames_too_large = level_counters(root, "frames_too_large"),
     };
 }
 

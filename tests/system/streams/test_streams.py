@@ -100,7 +100,8 @@ def a_path_too_deep_for_a_frame():
 def a_receiver_that_takes_less():
     """Of a worker that makes larger frames than its receiver takes: what fits none is left out alone, and the master hears of it."""
     with system.System() as chain:
-        master = chain.master("--max-frame", "64K")
+        store = chain.folder / "store"
+        master = chain.master("--max-frame", "64K", store=store)
         worker = chain.worker(master.endpoint)
         sent = go_deep(chain, worker)
         chain.stop(worker)
@@ -112,6 +113,9 @@ def a_receiver_that_takes_less():
         check(level["rows_too_large"] >= DEEP - told["total"], level)
         check("frames_too_large" not in level, level)
         check(ledger["ledger"]["balanced"] and ledger["ledger"]["reduced"] == sent, ledger["ledger"])
+        chain.stop(master)
+        report = subprocess.run([system.MILLRACE, "report", store], text=True, check=True, capture_output=True, timeout=60).stdout
+        check(f"Not kept  {level['rows_too_large']:,} rows and 0 frames of deltas, larger than the --max-frame" in report, report)
 
 
 def idle_streams():

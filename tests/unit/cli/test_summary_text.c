@@ -177,6 +177,8 @@ static void loss_and_imbalance_are_never_hidden(void **state)
     summary.past_limit.events = 9620;
     summary.past_limit.source_events = 1200;
     summary.past_limit.notes = 3;
+    summary.past_limit.rows_too_large = 1982;
+    summary.past_limit.frames_too_large = 1;
     text = text_of(&summary, NULL, &(struct mr_view){0});
     assert_non_null(
         strstr(text, "Lost      102 of 6,002 events (1.7 %): ring-full 100, exit 2\n"));
@@ -195,6 +197,8 @@ static void loss_and_imbalance_are_never_hidden(void **state)
         text, "Not kept  1,200 events of sources past the master's --max-sources\n"));
     assert_non_null(
         strstr(text, "Not kept  notes past the master's --max-notes (3 came)"));
+    assert_non_null(strstr(text, "Not kept  1,982 rows and 1 frames of deltas, larger "
+                                 "than the --max-frame of the next level"));
 }
 
 static void a_cut_table_says_of_how_many(void **state)
