@@ -415,7 +415,7 @@ static enum mr_status add_stream(struct mr_reconstruct *rebuild, struct mr_strea
         made->next->at = &made->next;
     rebuild->streams = made;
     stream->reconstruct = made;
-    return stream->resume ? mr_reconstruct_resume(made) : MR_OK;
+    return stream->resume ? mr_reconstruct_resume(rebuild, made) : MR_OK;
 }
 
 static void remove_stream(struct mr_reconstruct_stream *stream)

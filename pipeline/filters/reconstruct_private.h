@@ -113,7 +113,8 @@ enum mr_status mr_reconstruct_step(struct mr_reconstruct *rebuild,
                                    struct mr_reconstruct_stream *stream,
                                    const struct mr_event *event);
 /* A new stream goes on where another process stood. MR_ENOMEM. */
-enum mr_status mr_reconstruct_resume(struct mr_reconstruct_stream *stream);
+enum mr_status mr_reconstruct_resume(struct mr_reconstruct *rebuild,
+                                     struct mr_reconstruct_stream *stream);
 /* Depth below the innermost call that an exit of `site` may be of: one of its site, or an UNKNOWN one. Or NOT_OPEN. */
 uint32_t mr_reconstruct_find(struct mr_reconstruct_stream *stream, uint32_t site);
 /* The marked call at `at`, the innermost, is being closed. */

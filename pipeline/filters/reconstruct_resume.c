@@ -4,24 +4,42 @@
 #include "pipeline/filters/reconstruct_private.h"
 #include "pipeline/resume.h"
 
-/* What is attached within a call tree: right below the innermost call, or below the one that a call tree of it is in. */
+/*
+ * What is attached within a call tree: right below the innermost call, or below the one that a call tree of it is in. Where no
+ * call tree of it can begin, that of a forced root is open, and no deeper is known.
+ */
 static void resume_attached(struct mr_reconstruct_stream *stream,
-                            const struct mr_resume_links *links)
+                            const struct mr_resume_stream *from)
 {
+    const struct mr_resume_links *links = from->links;
+
     stream->attached = links->nested + links->is_attached;
-    if (links->is_attached && links->trees_outside > 0)
-        stream->attach_depth =
-            stream->forced_depth ? stream->forced_depth - 1 : stream->depth;
-    else if (!links->is_attached && links->nested > 0)
-        stream->attach_depth =
-            stream->forced_depth; /* in that call tree, no deeper is known */
+    if (links->is_attached ? links->trees_outside == 0 : links->nested == 0)
+        return;
+    stream->attach_depth = stream->forced_depth ? stream->forced_depth : stream->depth;
+    if (links->is_attached && stream->forced_depth &&
+        from->trace_count > links->trees_outside)
+        stream->attach_depth--;
+}
+
+/* That of the outermost call tree may be forced, too: its site says so, as it did when it was entered. */
+static bool is_forced(struct mr_reconstruct *rebuild,
+                      const struct mr_reconstruct_stream *stream, uint32_t at,
+                      const struct mr_resume_call *call)
+{
+    if (!(call->flags & MR_EVENT_ROOT))
+        return false;
+    return at > stream->outer_depth ||
+           (call->site != MR_SITE_UNKNOWN &&
+            mr_outer_flags(&rebuild->outer, stream->scope, call->site) & MR_OUTER_ROOT);
 }
 
 /*
  * Calls that were learned are outer frames as they were; of how many children the others had ended, and of learned ones that
  * are not open, nothing is told.
  */
-enum mr_status mr_reconstruct_resume(struct mr_reconstruct_stream *stream)
+enum mr_status mr_reconstruct_resume(struct mr_reconstruct *rebuild,
+                                     struct mr_reconstruct_stream *stream)
 {
     const struct mr_resume_stream *from = stream->stream->resume;
 
@@ -36,11 +54,11 @@ enum mr_status mr_reconstruct_resume(struct mr_reconstruct_stream *stream)
 
         stream->calls[i] = MR_CALL(call->site, call->flags);
         stream->is_unsynced |= (call->flags & MR_EVENT_UNKNOWN) != 0;
-        if (i > from->outer_depth && call->flags & MR_EVENT_ROOT)
+        if (is_forced(rebuild, stream, i, call))
             stream->forced_depth = i + 1;
     }
     if (from->links)
-        resume_attached(stream, from->links);
+        resume_attached(stream, from);
     if (from->depth > from->outer_depth)
         mr_reconstruct_watch_root(stream, from->calls[from->outer_depth].enter_ns);
     stream->watch.first_ns = from->depth ? from->calls[0].enter_ns : from->last_ns;

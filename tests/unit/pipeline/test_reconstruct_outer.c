@@ -2,6 +2,7 @@
 /* Loops that do not return, below functions that do nothing else: docs/why/2026-11-23-wrappers.md. */
 #include "../unit_test.h"
 
+#include <stdio.h>
 #include <string.h>
 
 #include "pipeline/resume.h"
@@ -125,10 +126,11 @@ static void resume_stream(struct test_lane *lane, struct mr_resume_stream *from,
     stream->resume = from;
 }
 
-static void expect_resumed(const uint16_t *flags, const char *events,
+static void expect_resumed(const struct mr_reconstruct_config *config,
+                           const uint16_t *flags, const char *events,
                            const char *expected)
 {
-    struct test_options options = {.stages = 2};
+    struct test_options options = {.stages = 2, .reconstruct = config};
     struct mr_resume_stream from;
     struct test_lane lane;
 
@@ -144,7 +146,7 @@ static void what_was_learned_is_so_after_a_kill(void **state)
     const uint16_t flags[] = {MR_EVENT_OUTER, MR_EVENT_OUTER, MR_EVENT_OUTER};
 
     (void)state;
-    expect_resumed(flags, "+5 +6 -6 -5 -3 +7 -7 -2 -1 +1 -1",
+    expect_resumed(NULL, flags, "+5 +6 -6 -5 -3 +7 -7 -2 -1 +1 -1",
                    "+5r +6 -6 -5r -3o +7r -7r -2o -1o +1r -1r .");
 }
 
@@ -156,7 +158,37 @@ static void what_was_not_yet_is_learned_after_a_kill(void **state)
         test_events_repeat("+5 -5", " +5 -5", 63, " L +6r -6r -3o -2o -1o .");
 
     (void)state;
-    expect_resumed(flags, events, expected);
+    expect_resumed(NULL, flags, events, expected);
+    free(events);
+    free(expected);
+}
+
+static const char *name_of(void *context, const struct mr_site *site)
+{
+    static char name[32];
+
+    (void)context;
+    (void)snprintf(name, sizeof(name), "function_%u", (unsigned)(site->offset / 16));
+    return name;
+}
+
+/* A root that was forced stays it, at the bottom, too: what is inside of it is no root, and its loop is not learned. */
+static void a_forced_root_is_one_after_a_kill(void **state)
+{
+    static const char *const globs[] = {"function_1"};
+    const struct mr_reconstruct_config config = {
+        .depth_max = 100,
+        .learn_ns = MR_RECONSTRUCT_LEARN_NS_DEFAULT,
+        .learn_children = MR_RECONSTRUCT_LEARN_CHILDREN_DEFAULT,
+        .outer = {.root_globs = globs, .root_glob_count = 1, .resolve = name_of}};
+    const uint16_t flags[] = {MR_EVENT_ROOT, 0, 0};
+    char *events =
+        test_events_repeat("+1 -1 t2 ", "+5 -5 ", 63, "t11 +5 -5 +6 -6 -3 -2 -1");
+    char *expected =
+        test_events_repeat("+1 -1 +5 -5", " +5 -5", 63, " +6 -6 -3 -2 -1r .");
+
+    (void)state;
+    expect_resumed(&config, flags, events, expected);
     free(events);
     free(expected);
 }
@@ -177,6 +209,7 @@ int main(void)
         cmocka_unit_test(a_loss_of_unknown_nesting_leaves_what_was_learned),
         cmocka_unit_test(what_was_learned_is_so_after_a_kill),
         cmocka_unit_test(what_was_not_yet_is_learned_after_a_kill),
+        cmocka_unit_test(a_forced_root_is_one_after_a_kill),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
