@@ -32,20 +32,34 @@ static enum mr_status put_globs(const char *const *names, size_t count,
     return status;
 }
 
-enum mr_status mr_leave_out_put(const char *const *names, size_t count,
-                                struct mr_buffer *out)
+static enum mr_status put_by_name(const char *const *names, size_t count,
+                                  struct mr_buffer *out)
 {
-    enum mr_status status =
-        mr_buffer_append_text(out, "Leave them out: MILLRACE_EXCEPT='");
+    enum mr_status status;
 
+    if (count == 0)
+        return mr_buffer_append_text(out, "By name they cannot be left out, as there "
+                                          "are no symbols of them.\nCount them only: ");
+    status = mr_buffer_append_text(out, "Leave them out: MILLRACE_EXCEPT='");
     if (status == MR_OK)
         status = put_globs(names, count, out);
     if (status == MR_OK)
         status = mr_buffer_append_text(
+            out, "'\n"
+                 "or, while it runs: millrace attach PID --off --only NAME;\n"
+                 "or count them only: ");
+    return status;
+}
+
+enum mr_status mr_leave_out_put(const char *const *names, size_t count,
+                                struct mr_buffer *out)
+{
+    enum mr_status status = put_by_name(names, count, out);
+
+    if (status == MR_OK)
+        status = mr_buffer_append_text(
             out,
-            "'\n"
-            "or, while it runs: millrace attach PID --off --only NAME;\n"
-            "or count them only: MILLRACE_PRUNE=20ns, millrace attach PID --prune 20ns, "
+            "MILLRACE_PRUNE=20ns, millrace attach PID --prune 20ns, "
             "millrace record --prune 20ns;\n"
             "or for good: MR_NEVER_TRACE before each, and with -finstrument-functions "
             "gcc's\n"

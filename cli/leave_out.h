@@ -13,7 +13,7 @@
 
 #include <stddef.h>
 
-/* MR_ENOMEM. */
+/* `names` of the program's symbols; of none it is said that there are none. MR_ENOMEM. */
 enum mr_status mr_leave_out_put(const char *const *names, size_t count,
                                 struct mr_buffer *out);
 

@@ -55,11 +55,13 @@ static enum mr_status put_table(const struct cheap *cheap, struct mr_buffer *out
 static enum mr_status put_ways(const struct cheap *cheap, struct mr_buffer *out)
 {
     const char *names[WORST_COUNT];
+    size_t count = 0;
     enum mr_status status;
 
     for (size_t i = 0; i < cheap->count; i++)
-        names[i] = cheap->worst[i]->name;
-    status = mr_leave_out_put(names, cheap->count, out);
+        if (cheap->worst[i]->is_named)
+            names[count++] = cheap->worst[i]->name;
+    status = mr_leave_out_put(names, count, out);
     return status == MR_OK ? mr_buffer_append_byte(out, '\n') : status;
 }
 

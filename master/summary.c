@@ -124,6 +124,7 @@ static void name_function(struct make *make, struct mr_summary_function *functio
 
     function->site = site->id;
     function->name = label(make, site);
+    function->is_named = site->name[0] != '\0';
     function->module = keep(make, site->module);
     function->file = keep(make, site->file);
     function->line = site->line;

@@ -357,8 +357,12 @@ static void short_calls_are_named_when_they_are_most(void **state)
     (void)state;
     memset(rows, 0, sizeof(rows));
     for (uint32_t i = 0; i < 12; i++) {
-        rows[i] = (struct mr_summary_function){
-            .name = i == 5 ? "ns::f(int, int)" : "plain", .module = "", .file = ""};
+        rows[i] = (struct mr_summary_function){.name = i == 5   ? "ns::f(int, int)"
+                                                       : i == 7 ? "/lib/stripped.so+0x10"
+                                                                : "plain",
+                                               .is_named = i != 7,
+                                               .module = "",
+                                               .file = ""};
         rows[i].calls = 100;
         rows[i].cheap_calls = i == 5 ? 90 : i;
         summary.calls += rows[i].calls;
@@ -372,7 +376,13 @@ static void short_calls_are_named_when_they_are_most(void **state)
     assert_non_null(strstr(text, "Short calls: 58.3 % of all have bodies under 20 ns"));
     assert_non_null(strstr(text, "less the 9 ns"));
     assert_non_null(strstr(text, "MILLRACE_EXCEPT='ns::f*,plain,plain,plain,plain,plain,"
-                                 "plain,plain,plain,plain'")); /* ten, the most first */
+                                 "plain,plain,plain'")); /* ten, the most first */
+    mr_buffer_fini(&out);
+    for (uint32_t i = 0; i < 12; i++)
+        rows[i].is_named = false;
+    text = text_into(&summary, &out);
+    assert_null(strstr(text, "MILLRACE_EXCEPT"));
+    assert_non_null(strstr(text, "no symbols of them.\nCount them only: MILLRACE_PRUNE"));
     mr_buffer_fini(&out);
     summary.tick_ns = 1000; /* nobody can say */
     text = text_into(&summary, &out);
