@@ -52,7 +52,7 @@ enum {
 #define X(name) TOLD_##name,
     TOLD_COUNTERS(X)
 #undef X
-        TOLD_frames_too_large, /* forward's */
+        TOLD_FRAMES_TOO_LARGE, /* forward's */
     TOLD_COUNT
 };
 
@@ -256,7 +256,7 @@ static void configure_account(struct account_parts *account, uint32_t level,
 #define X(name) tell(account, TOLD_##name, level, #name, &counters->name);
     TOLD_COUNTERS(X)
 #undef X
-    tell(account, TOLD_frames_too_large, level, "frames_too_large",
+    tell(account, TOLD_FRAMES_TOO_LARGE, level, "frames_too_large",
          &link->frames_too_large);
     account->config =
         (struct mr_account_config){account->names, account->values, TOLD_COUNT, level};
