@@ -3,6 +3,7 @@
 
 #include "../unit_test.h"
 
+#include <stdio.h>
 #include <string.h>
 
 #include "net/ids.h"
@@ -73,6 +74,15 @@ static void make_source(struct test_lane *lane, uint64_t oldest)
                                                   .realtime_ns = NS_0}}};
 
     assert_int_equal(mr_source_new(&hello, false, &lane->source), MR_OK);
+}
+
+const char *test_lane_function_name(void *context, const struct mr_site *site)
+{
+    static char name[32];
+
+    (void)context;
+    (void)snprintf(name, sizeof(name), "function_%u", (unsigned)(site->offset / 16));
+    return name;
 }
 
 static void set_configs(struct test_lane *lane, const struct test_options *options)

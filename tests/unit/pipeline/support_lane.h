@@ -71,6 +71,9 @@ struct mr_id test_scope_id(void);
 void test_lane_init(struct test_lane *lane, const struct test_options *options);
 void test_lane_fini(struct test_lane *lane);
 
+/* mr_outer_config.resolve: "function_N" of function N. */
+const char *test_lane_function_name(void *context, const struct mr_site *site);
+
 /* Any DICT item of a probe, in a frame of its own. The module of the functions is told by init. */
 void test_lane_item(struct test_lane *lane, const struct mr_dict_item *item);
 void test_lane_announce(struct test_lane *lane, uint32_t stream, uint32_t start_function);

@@ -292,22 +292,14 @@ static void a_quick_root_with_many_children_stays_a_root(void **state)
     free(expected);
 }
 
-static const char *name_of(void *context, const struct mr_site *site)
-{
-    static char name[32];
-
-    (void)context;
-    (void)snprintf(name, sizeof(name), "function_%u", (unsigned)(site->offset / 16));
-    return name;
-}
-
 static void options_name_outer_frames(void **state)
 {
     static const char *const globs[] = {"*_8", "function_[9]"};
-    struct mr_reconstruct_config config = {
-        .depth_max = 100,
-        .learns_nothing = true,
-        .outer = {.outer_globs = globs, .outer_glob_count = 2, .resolve = name_of}};
+    struct mr_reconstruct_config config = {.depth_max = 100,
+                                           .learns_nothing = true,
+                                           .outer = {.outer_globs = globs,
+                                                     .outer_glob_count = 2,
+                                                     .resolve = test_lane_function_name}};
 
     (void)state;
     test_events_expect_with(&config, 0, "+8 +9 +1 +8 -8 -1 -9 -8",
@@ -317,10 +309,11 @@ static void options_name_outer_frames(void **state)
 static void options_force_roots_inside_other_trees(void **state)
 {
     static const char *const globs[] = {"function_3"};
-    struct mr_reconstruct_config config = {
-        .depth_max = 100,
-        .learns_nothing = true,
-        .outer = {.root_globs = globs, .root_glob_count = 1, .resolve = name_of}};
+    struct mr_reconstruct_config config = {.depth_max = 100,
+                                           .learns_nothing = true,
+                                           .outer = {.root_globs = globs,
+                                                     .root_glob_count = 1,
+                                                     .resolve = test_lane_function_name}};
 
     (void)state;
     test_events_expect_with(&config, 0, "+1 +3 +2 +3 -3 -2 -3 +3 -3 -1 +3 -3",

@@ -2,7 +2,6 @@
 /* Loops that do not return, below functions that do nothing else: docs/why/2026-11-23-wrappers.md. */
 #include "../unit_test.h"
 
-#include <stdio.h>
 #include <string.h>
 
 #include "pipeline/resume.h"
@@ -163,15 +162,6 @@ static void what_was_not_yet_is_learned_after_a_kill(void **state)
     free(expected);
 }
 
-static const char *name_of(void *context, const struct mr_site *site)
-{
-    static char name[32];
-
-    (void)context;
-    (void)snprintf(name, sizeof(name), "function_%u", (unsigned)(site->offset / 16));
-    return name;
-}
-
 /* A root that was forced stays it, at the bottom, too: what is inside of it is no root, and its loop is not learned. */
 static void a_forced_root_is_one_after_a_kill(void **state)
 {
@@ -180,7 +170,9 @@ static void a_forced_root_is_one_after_a_kill(void **state)
         .depth_max = 100,
         .learn_ns = MR_RECONSTRUCT_LEARN_NS_DEFAULT,
         .learn_children = MR_RECONSTRUCT_LEARN_CHILDREN_DEFAULT,
-        .outer = {.root_globs = globs, .root_glob_count = 1, .resolve = name_of}};
+        .outer = {.root_globs = globs,
+                  .root_glob_count = 1,
+                  .resolve = test_lane_function_name}};
     const uint16_t flags[] = {MR_EVENT_ROOT, 0, 0};
     char *events =
         test_events_repeat("+1 -1 t2 ", "+5 -5 ", 63, "t11 +5 -5 +6 -6 -3 -2 -1");
