@@ -288,6 +288,8 @@ static enum mr_status take_ledger(struct apply *apply, const struct mr_delta_ite
         return count_past_limit(apply, MR_MODEL_SOURCE_EVENTS_PAST_LIMIT,
                                 entry->reduced + mr_ledger_lost(entry));
     }
+    if (item->stream == MR_MODEL_STREAMS_REST) /* no probe has so many, but it is bytes */
+        return take_rest(apply, source, entry);
     enum mr_status status =
         mr_model_add_stream(apply->model, source, item->stream, entry);
     return status == MR_ELIMIT ? take_rest(apply, source, entry) : status;

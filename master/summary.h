@@ -52,7 +52,7 @@ struct mr_summary_quantile {
 struct mr_summary_function { /* largest self time first */
     struct mr_id site;
     const char *name; /* never empty: module+0xoffset or the id where no name is known */
-    bool is_named;
+    bool is_named;    /* by a symbol or a span, not by the above */
     const char *module; /* file the code lies in, or application of a span; may be "" */
     const char *file;   /* of the source; may be "" */
     uint32_t line;      /* 0: unknown */

@@ -224,6 +224,25 @@ static void events_of_streams_past_the_limit_are_counted(void **state)
     close_model(&f);
 }
 
+static void a_stream_of_the_number_of_the_rest_is_of_the_rest(void **state)
+{
+    struct fixture f;
+    struct mr_summary_past_limit past_limit;
+
+    (void)state;
+    open_model(&f, MR_MODEL_LIMITS_DEFAULT);
+    begin(&f, 1000);
+    put_stream(&f, 4, MR_MODEL_STREAMS_REST);
+    assert_int_equal(apply(&f), MR_OK);
+    assert_int_equal(mr_model_publish(f.model), MR_OK);
+    const struct mr_model_root *root = mr_model_read_lock(f.model);
+    mr_summary_make_past_limit(root, &past_limit);
+    assert_int_equal(mr_model_stream(root, 0)->entry.last, 0);
+    assert_int_equal(past_limit.events, 7);
+    mr_model_read_unlock(f.model);
+    close_model(&f);
+}
+
 static void events_of_sources_past_the_limit_are_counted(void **state)
 {
     struct fixture f;
@@ -575,6 +594,7 @@ int main(void)
         cmocka_unit_test(limits_refuse_and_count),
         cmocka_unit_test(calls_and_traces_of_paths_past_the_limit_are_counted),
         cmocka_unit_test(events_of_sources_past_the_limit_are_counted),
+        cmocka_unit_test(a_stream_of_the_number_of_the_rest_is_of_the_rest),
         cmocka_unit_test(events_of_streams_past_the_limit_are_counted),
         cmocka_unit_test(names_come_late_and_only_get_better),
         cmocka_unit_test(two_nodes_of_one_id_are_a_collision),
