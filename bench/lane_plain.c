@@ -2,12 +2,13 @@
 #include "bench/lane_plain.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/compiler.h"
 
 #define NODES_MAX (1u << 16)
 #define SLOTS ((size_t)4 * NODES_MAX)
-#define SHAPE_SLOTS (1u << 22)
+#define HASH_SLOTS (1u << 22)
 #define DEPTH_MAX 16384
 #define STACKS_MAX 64
 #define PARTS 8
@@ -32,27 +33,36 @@ struct stack {
     struct frame frames[DEPTH_MAX];
 };
 
+/* A set: open addressing, 0 is free. Half full, it is forgotten: streams that never repeat are played for hours. */
+struct hashes {
+    uint64_t *slots; /* NULL: not wanted */
+    uint64_t count, used;
+};
+
 struct lane_plain {
     struct node *nodes;
     uint32_t node_count;
     uint32_t *slots;
-    uint64_t *shapes; /* hashes, 0: free */
-    uint64_t shape_count, mismatches;
+    struct hashes shapes, trees; /* of whole traces; of all subtrees, if consed */
+    uint64_t mismatches;
     uint32_t *bins;
     struct stack *stack; /* the chosen one */
     struct stack *stacks[STACKS_MAX];
 };
 
-struct lane_plain *lane_plain_new(void)
+struct lane_plain *lane_plain_new(bool is_consed)
 {
     struct lane_plain *plain = calloc(1, sizeof(*plain));
 
     CHECK(plain);
     plain->nodes = aligned_alloc(MR_CACHE_LINE, NODES_MAX * sizeof(*plain->nodes));
     plain->slots = calloc(SLOTS, sizeof(*plain->slots));
-    plain->shapes = calloc(SHAPE_SLOTS, sizeof(*plain->shapes));
+    plain->shapes.slots = calloc(HASH_SLOTS, sizeof(*plain->shapes.slots));
+    if (is_consed)
+        plain->trees.slots = calloc(HASH_SLOTS, sizeof(*plain->trees.slots));
     plain->bins = calloc(NODES_MAX * BINS, sizeof(*plain->bins));
-    CHECK(plain->nodes && plain->slots && plain->shapes && plain->bins);
+    CHECK(plain->nodes && plain->slots && plain->shapes.slots && plain->bins);
+    CHECK(plain->trees.slots || !is_consed);
     plain->nodes[0] = (struct node){.site = UINT32_MAX};
     plain->node_count = 1;
     lane_plain_choose(plain, 0);
@@ -80,11 +90,14 @@ void lane_plain_reset(struct lane_plain *plain)
 
 void lane_plain_free(struct lane_plain *plain)
 {
+    if (!plain)
+        return;
     for (uint32_t i = 0; i < STACKS_MAX; i++)
         free(plain->stacks[i]);
     free(plain->nodes);
     free(plain->slots);
-    free(plain->shapes);
+    free(plain->shapes.slots);
+    free(plain->trees.slots);
     free(plain->bins);
     free(plain);
 }
@@ -111,27 +124,35 @@ static MR_NOINLINE uint32_t find_child(struct lane_plain *plain, uint32_t parent
     return number;
 }
 
-static void count_shape(struct lane_plain *plain, uint64_t hash)
+/* Apart, so that what is rare takes no registers from the loop. */
+static MR_NOINLINE void insert(struct hashes *hashes, uint64_t hash, uint64_t at)
+{
+    if (++hashes->used > HASH_SLOTS / 2) {
+        memset(hashes->slots, 0, HASH_SLOTS * sizeof(*hashes->slots));
+        hashes->used = 1;
+        at = hash >> 32;
+    }
+    hashes->slots[at % HASH_SLOTS] = hash;
+    hashes->count++;
+}
+
+static MR_ALWAYS_INLINE void intern(struct hashes *hashes, uint64_t hash)
 {
     uint64_t at = hash >> 32;
 
-    while (plain->shapes[at % SHAPE_SLOTS] != 0 &&
-           plain->shapes[at % SHAPE_SLOTS] != hash)
+    while (hashes->slots[at % HASH_SLOTS] != 0 && hashes->slots[at % HASH_SLOTS] != hash)
         at++;
-    if (plain->shapes[at % SHAPE_SLOTS] == hash)
-        return;
-    plain->shapes[at % SHAPE_SLOTS] = hash;
-    plain->shape_count++;
-    CHECK(plain->shape_count < SHAPE_SLOTS / 2);
+    if (MR_UNLIKELY(hashes->slots[at % HASH_SLOTS] != hash))
+        insert(hashes, hash, at);
 }
 
-static uint64_t mix(uint64_t value)
+static MR_ALWAYS_INLINE uint64_t mix(uint64_t value)
 {
     value *= UINT64_C(0xff51afd7ed558ccd);
     return value ^ value >> 32;
 }
 
-static uint32_t bin_of(uint64_t value)
+static MR_ALWAYS_INLINE uint32_t bin_of(uint64_t value)
 {
     uint32_t top;
 
@@ -141,7 +162,7 @@ static uint32_t bin_of(uint64_t value)
     return (top - 2) * PARTS + (uint32_t)(value >> (top - 3) & (PARTS - 1));
 }
 
-static void count_call(struct node *node, uint64_t total, uint64_t self)
+static MR_ALWAYS_INLINE void count_call(struct node *node, uint64_t total, uint64_t self)
 {
     node->count++;
     node->sum += total;
@@ -152,7 +173,7 @@ static void count_call(struct node *node, uint64_t total, uint64_t self)
 }
 
 /* A run of equal children is one. */
-static void fold(struct frame *parent, uint64_t hash)
+static MR_ALWAYS_INLINE void fold(struct frame *parent, uint64_t hash)
 {
     if (hash == parent->last)
         return;
@@ -160,7 +181,9 @@ static void fold(struct frame *parent, uint64_t hash)
     parent->hash = mix(parent->hash ^ hash);
 }
 
-void lane_plain_run(struct lane_plain *plain, const uint64_t *words, uint64_t count)
+/* Twice, so that the loop does not ask. */
+static MR_ALWAYS_INLINE void run(struct lane_plain *plain, const uint64_t *words,
+                                 uint64_t count, bool is_consed)
 {
     struct stack *stack = plain->stack;
     struct frame *top = &stack->frames[stack->depth];
@@ -187,13 +210,23 @@ void lane_plain_run(struct lane_plain *plain, const uint64_t *words, uint64_t co
         count_call(&plain->nodes[top->node], time - top->start,
                    time - top->start - top->child);
         top[-1].child += time - top->start;
+        if (is_consed)
+            intern(&plain->trees, mix(top->hash) | 1);
         if (--top != stack->frames)
             fold(top, mix(top[1].hash));
         else
-            count_shape(plain, mix(top[1].hash) | 1);
+            intern(&plain->shapes, mix(top[1].hash) | 1);
     }
     stack->depth = (uint32_t)(top - stack->frames);
     stack->time = time;
+}
+
+void lane_plain_run(struct lane_plain *plain, const uint64_t *words, uint64_t count)
+{
+    if (plain->trees.slots)
+        run(plain, words, count, true);
+    else
+        run(plain, words, count, false);
 }
 
 uint64_t lane_plain_calls(const struct lane_plain *plain)
@@ -212,5 +245,10 @@ uint32_t lane_plain_paths(const struct lane_plain *plain)
 
 uint64_t lane_plain_shapes(const struct lane_plain *plain)
 {
-    return plain->shape_count;
+    return plain->shapes.count;
+}
+
+uint64_t lane_plain_trees(const struct lane_plain *plain)
+{
+    return plain->trees.count;
 }

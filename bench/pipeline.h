@@ -124,6 +124,7 @@ extern const size_t mr_stream_kind_count;
 enum mr_bench_part {
     MR_BENCH_PART_MEMCPY,
     MR_BENCH_PART_PLAIN,
+    MR_BENCH_PART_CONSED, /* the same, subtrees interned */
     MR_BENCH_PART_DECODE,
     MR_BENCH_PART_RECONSTRUCT, /* what the lane costs more with it */
     MR_BENCH_PART_REDUCE,

@@ -15,10 +15,15 @@
 #define COPY_BYTES (UINT32_C(64) << 10)
 
 const char *const mr_bench_part_names[MR_BENCH_PART_COUNT] = {
-    [MR_BENCH_PART_MEMCPY] = "memcpy", [MR_BENCH_PART_PLAIN] = "plain",
-    [MR_BENCH_PART_DECODE] = "decode", [MR_BENCH_PART_RECONSTRUCT] = "reconstruct",
-    [MR_BENCH_PART_REDUCE] = "reduce", [MR_BENCH_PART_ANALYSIS] = "analysis",
-    [MR_BENCH_PART_LANE] = "lane",     [MR_BENCH_PART_DELTA] = "delta",
+    [MR_BENCH_PART_MEMCPY] = "memcpy",
+    [MR_BENCH_PART_PLAIN] = "plain",
+    [MR_BENCH_PART_CONSED] = "consed",
+    [MR_BENCH_PART_DECODE] = "decode",
+    [MR_BENCH_PART_RECONSTRUCT] = "reconstruct",
+    [MR_BENCH_PART_REDUCE] = "reduce",
+    [MR_BENCH_PART_ANALYSIS] = "analysis",
+    [MR_BENCH_PART_LANE] = "lane",
+    [MR_BENCH_PART_DELTA] = "delta",
     [MR_BENCH_PART_WORKER] = "worker",
 };
 
@@ -26,7 +31,7 @@ const char *const mr_bench_part_names[MR_BENCH_PART_COUNT] = {
 struct parts {
     struct mr_pipeline_bench *bench;
     struct mr_bench_stream stream;
-    struct lane_plain *plain;
+    struct lane_plain *plain, *consed;
     uint8_t *copy;
     struct mr_bench_lane *lanes[MR_BENCH_STAGES];
     struct mr_bench_worker *worker; /* NULL: not asked for */
@@ -58,17 +63,17 @@ static double run_memcpy(const struct parts *parts)
     return (double)(mr_bench_cpu_ns() - start_ns);
 }
 
-static double run_plain(const struct parts *parts)
+static double run_plain(const struct parts *parts, struct lane_plain *plain)
 {
     uint64_t start_ns = mr_bench_cpu_ns();
 
     for (uint32_t i = 0; i < parts->stream.run_count; i++) {
         const struct mr_bench_run *run = &parts->stream.runs[i];
 
-        lane_plain_choose(parts->plain, run->stack);
-        lane_plain_run(parts->plain, run->words, run->count);
+        lane_plain_choose(plain, run->stack);
+        lane_plain_run(plain, run->words, run->count);
     }
-    lane_plain_reset(parts->plain);
+    lane_plain_reset(plain);
     return (double)(mr_bench_cpu_ns() - start_ns);
 }
 
@@ -111,7 +116,8 @@ static enum mr_status run_loop(struct parts *parts, double ns[MR_BENCH_PART_COUN
     enum mr_status status;
 
     ns[MR_BENCH_PART_MEMCPY] = run_memcpy(parts);
-    ns[MR_BENCH_PART_PLAIN] = run_plain(parts);
+    ns[MR_BENCH_PART_PLAIN] = run_plain(parts, parts->plain);
+    ns[MR_BENCH_PART_CONSED] = run_plain(parts, parts->consed);
     for (uint32_t i = 0; i < MR_BENCH_STAGES; i++)
         lanes[i] = run_lane(parts, i);
     ns[MR_BENCH_PART_DELTA] = run_delta(parts);
@@ -165,7 +171,8 @@ static enum mr_status begin(struct parts *parts, const struct mr_stream_kind *ki
 
     if (status != MR_OK)
         return status;
-    parts->plain = lane_plain_new();
+    parts->plain = lane_plain_new(false);
+    parts->consed = lane_plain_new(true);
     parts->copy = malloc(COPY_BYTES);
     if (!parts->copy)
         return MR_ENOMEM;
@@ -184,8 +191,8 @@ static void finish(struct parts *parts)
     for (uint32_t i = 0; i < MR_BENCH_STAGES; i++)
         if (parts->lanes[i])
             mr_bench_lane_free(parts->lanes[i]);
-    if (parts->plain)
-        lane_plain_free(parts->plain);
+    lane_plain_free(parts->plain);
+    lane_plain_free(parts->consed);
     free(parts->copy);
     mr_bench_stream_free(&parts->stream);
     mr_bench_stream_free(&parts->unheard);
@@ -198,6 +205,20 @@ static uint64_t count_lost(const struct parts *parts)
     const struct mr_bench_lane *lane = parts->lanes[MR_BENCH_STAGES - 1];
 
     return parts->pushed - mr_bench_lane_counter(lane, "reduced");
+}
+
+/* The analysis beside the other bar. */
+static enum mr_status add_to_consed(struct parts *parts,
+                                    const struct mr_stream_kind *kind,
+                                    const struct mr_rounds *rounds)
+{
+    char name[MR_RESULT_NAME_SIZE];
+
+    (void)snprintf(name, sizeof(name), "%s/%s/fused",
+                   mr_bench_part_names[MR_BENCH_PART_ANALYSIS], kind->name);
+    return mr_pipeline_add(parts->bench, name, "ns_per_event", "ns",
+                           parts->ns[MR_BENCH_PART_ANALYSIS], rounds->kept, "consed",
+                           parts->ns[MR_BENCH_PART_CONSED]);
 }
 
 static enum mr_status add_results(struct parts *parts, const struct mr_stream_kind *kind,
@@ -218,6 +239,8 @@ static enum mr_status add_results(struct parts *parts, const struct mr_stream_ki
                                 rounds->kept, i == MR_BENCH_PART_PLAIN ? NULL : "plain",
                                 parts->ns[MR_BENCH_PART_PLAIN]);
     }
+    if (status == MR_OK)
+        status = add_to_consed(parts, kind, rounds);
     for (size_t i = before; i < bench->results.count; i++) {
         struct mr_result *result = &bench->results.items[i];
         bool is_worker = strncmp(result->name, "worker/", 7) == 0;

@@ -20,6 +20,7 @@ static const struct mr_table_column part_columns[] = {
     {"ns/event", "ns_per_event", NULL, MR_TABLE_VALUE, 2},
     {"+-", "ns_per_event", NULL, MR_TABLE_ERROR, 2},
     {"x plain", "ns_per_event", "plain", MR_TABLE_RATIO, 2},
+    {"x consed", "ns_per_event", "consed", MR_TABLE_RATIO, 2},
     {"lost", NULL, NULL, MR_TABLE_LOST, 0},
 };
 static const struct mr_table_column lane_columns[] = {
@@ -86,7 +87,8 @@ static enum mr_status put_tables(void *context, enum mr_table_form form,
             " discarded for stolen time; +- is half of a 95 %% bootstrap interval. ns "
             "are "
             "of CPU time,\nper event (a call has two); plain: the same work as one loop "
-            "that trusts its input; see docs/BENCHMARKS.md.\n",
+            "that trusts its input; consed: with each subtree of a shape interned; see "
+            "docs/BENCHMARKS.md.\n",
             bench->is_partial ? MR_BENCH_INTERRUPTED : "", bench->options.loops,
             bench->discarded);
     return status == MR_OK ? mr_bench_report_put_skipped(&bench->report, out) : status;

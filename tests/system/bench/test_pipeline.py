@@ -41,8 +41,10 @@ def check_made(folder):
         lane = find(lines, f"lane/{stream}/fused", "ns_per_event")
         check(lane["ratio_to"] == "plain" and lane["ratio"] > 0 and lane["lost"] == 0, lane)
         check(find(lines, f"plain/{stream}/fused", "ns_per_event")["ratio_to"] is None, "plain is compared with itself")
-        for part in ["memcpy", "decode", "reconstruct", "reduce", "analysis", "delta"]:
+        for part in ["memcpy", "consed", "decode", "reconstruct", "reduce", "delta"]:
             find(lines, f"{part}/{stream}/fused", "ns_per_event")
+        bars = [line["ratio_to"] for line in lines if line["case"] == f"analysis/{stream}/fused"]
+        check(bars == ["plain", "consed"], bars)
     check(not any(line["case"].startswith("worker/") for line in lines), "a worker with --quick")
     out = folder / "millrace.bench"
     xml.etree.ElementTree.parse(out / "pipeline.svg")
