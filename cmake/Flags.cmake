@@ -2,6 +2,7 @@
 # Flags that every target gets; the presets set the options.
 option(MR_WERROR "Warnings are errors" OFF)
 option(MR_COVERAGE "Count executed lines (gcov)" OFF)
+option(MR_FAULTS "Build the programs with a planted fault, one for each of tests/differential/faults.py" OFF)
 set(MR_SANITIZE "" CACHE STRING "Value of -fsanitize for everything, such as address,undefined")
 
 set(CMAKE_C_STANDARD 17)

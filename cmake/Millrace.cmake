@@ -4,7 +4,9 @@
 #
 #   mr_library(net SOURCES frame.c DEPS base pkg::zstd)           static library mr_net, alias net for DEPS
 #   mr_executable(millrace SOURCES main.c DEPS worker master)     build/<preset>/bin/millrace
-#   mr_unit_test(test_frame SOURCES test_frame.c DEPS net)        cmocka, label unit
+#   mr_unit_test(test_frame SOURCES test_frame.c DEPS net [ONE_THREAD])
+#                                                                 cmocka, label unit; ONE_THREAD: it never has a second one,
+#                                                                 so that CI leaves it out of preset tsan (label one-thread)
 #   mr_race_test(test_pipe SOURCES test_pipe.c DEPS pipeline)     label race; meant for preset tsan
 #   mr_system_test(chain SCRIPT chain.sh [ARGS ...] [TIMEOUT s] [SERIAL] [LABELS ...])
 #                                                                 label system; .sh or .py, gets MR_BIN, MR_SOURCE
@@ -56,13 +58,16 @@ function(mr_test_properties name label)
 endfunction()
 
 function(mr_cmocka_test label name)
-  cmake_parse_arguments(PARSE_ARGV 2 arg "" "TIMEOUT" "SOURCES;DEPS")
+  cmake_parse_arguments(PARSE_ARGV 2 arg "ONE_THREAD" "TIMEOUT" "SOURCES;DEPS")
   if(MR_FUZZ)
     return() # libraries there carry the fuzzer's instrumentation; only fuzz targets are built
   endif()
   mr_executable(${name} SOURCES ${arg_SOURCES} DEPS ${arg_DEPS} pkg::cmocka Threads::Threads)
   add_test(NAME ${name} COMMAND ${name})
   mr_test_properties(${name} ${label})
+  if(arg_ONE_THREAD)
+    set_property(TEST ${name} APPEND PROPERTY LABELS one-thread)
+  endif()
   if(arg_TIMEOUT)
     set_tests_properties(${name} PROPERTIES TIMEOUT ${arg_TIMEOUT})
   endif()
