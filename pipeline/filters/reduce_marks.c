@@ -196,8 +196,11 @@ static enum mr_status reopen_all(struct mr_reduce *reduce,
                                      .flags = call->flags};
         status = reopen(reduce, stream, call, &opens[i]);
     }
-    for (uint32_t i = 0; i < stream->trace_count && status == MR_OK; i++)
+    for (uint32_t i = 0; i < stream->trace_count && status == MR_OK; i++) {
         stream->traces[i].closed -= from->trace_calls[i];
+        stream->traces[i].is_carried =
+            true; /* nobody who asks for traces gets it whole */
+    }
     mr_reduce_break_traces(stream); /* which calls of it have ended is not known */
     if (status == MR_OK && stream->trace_count)
         mr_reduce_exemplars_carry(reduce, stream, from->depth);

@@ -6,6 +6,7 @@
 #include "net/delta.h"
 #include "net/ids.h"
 #include "pipeline/accumulate.h"
+#include "pipeline/resume.h"
 #include "support_lane.h"
 #include "support_model.h"
 
@@ -293,6 +294,45 @@ static void a_request_that_is_taken_back_gets_no_more(void **state)
     done(asked);
 }
 
+/* The worker was killed while f1 was open, and heard of the request before it went on: which calls of f1 had ended is gone. */
+static void a_trace_that_was_open_at_a_kill_is_passed_over_and_counted(void **state)
+{
+    struct mr_resume_call call = {.enter_ns = TEST_START_S * MR_SECOND_NS,
+                                  .flags = MR_EVENT_ROOT};
+    struct mr_resume_stream from = {.id = 1,
+                                    .last = 3, /* f1, and a call in it */
+                                    .reduced = 2,
+                                    .last_ns = call.enter_ns,
+                                    .trace_calls = {1},
+                                    .trace_count = 1,
+                                    .depth = 1,
+                                    .calls = &call};
+    struct asked *asked = begin(1 << 20);
+    struct test_lane *lane = &asked->lane;
+    struct mr_stream *stream;
+
+    (void)state;
+    call.site = mr_sites_add_function(
+        lane->sites,
+        mr_sites_module(lane->sites, "/lib/test.so", mr_span_of("0123456789", 10)), 16);
+    assert_int_equal(mr_source_stream(lane->source, 1, TEST_STREAMS, &stream), MR_OK);
+    stream->resume = &from;
+    stream->is_started = true;
+    stream->next_event = lane->streams[1].next_event = from.last;
+    (void)want(asked, 1, 1, 1);
+    tell(asked);
+    test_lane_enter(lane, 1, 2, 3);
+    test_lane_exit(lane, 1, 2, 5);
+    test_lane_exit(lane, 1, 1, 9);
+    run(asked, 1, "23", 0);
+    end(asked);
+    assert_int_equal(answers(asked, "1/1 "), 1);
+    assert_int_equal(answers(asked, "1/1 at 2 f1 f1{f2 f3} = "), 1);
+    assert_string_equal(
+        test_text_find(&asked->text, "counter reduce_asked_begun_before = "), "1");
+    done(asked);
+}
+
 /* A payload with one answer to request `request`, which asks for two, of a trace that began at `start_ns`. */
 static void put_answer(struct mr_buffer *out, uint64_t request, uint64_t start_ns)
 {
@@ -397,6 +437,7 @@ int main(void)
         cmocka_unit_test(
             past_the_calls_of_a_frame_the_shortest_are_elided_and_it_is_counted),
         cmocka_unit_test(a_request_that_is_taken_back_gets_no_more),
+        cmocka_unit_test(a_trace_that_was_open_at_a_kill_is_passed_over_and_counted),
         cmocka_unit_test(the_earliest_answers_stay_whatever_the_order),
     };
 
