@@ -39,15 +39,15 @@ static void copy(struct mr_wanted *to, const struct mr_wanted *from)
            offsetof(struct mr_wanted, sites) + from->depth * sizeof(*from->sites));
 }
 
-void mr_wanted_board_put(struct mr_wanted_board *board, const struct mr_wanted_list *list,
-                         uint64_t now_ns)
+static void put(struct mr_wanted_board *board, const struct mr_wanted_list *list,
+                uint64_t now_ns, bool is_news)
 {
     uint32_t revision;
 
     MR_ASSERT(list->count <= MR_WANTED_MAX);
     pthread_mutex_lock(&board->lock);
     revision = mr_load_relaxed(&board->revision);
-    if (revision == 0 || !is_same(&board->list, list)) {
+    if (revision == 0 || is_news || !is_same(&board->list, list)) {
         board->list.count = list->count;
         for (uint32_t i = 0; i < list->count; i++)
             copy(&board->list.items[i], &list->items[i]);
@@ -58,6 +58,18 @@ void mr_wanted_board_put(struct mr_wanted_board *board, const struct mr_wanted_l
     for (uint32_t i = 0; i < list->count; i++)
         board->until_ns[i] = now_ns + list->items[i].left_ms * MR_MILLISECOND_NS;
     pthread_mutex_unlock(&board->lock);
+}
+
+void mr_wanted_board_put(struct mr_wanted_board *board, const struct mr_wanted_list *list,
+                         uint64_t now_ns)
+{
+    put(board, list, now_ns, false);
+}
+
+void mr_wanted_board_ask_again(struct mr_wanted_board *board,
+                               const struct mr_wanted_list *list, uint64_t now_ns)
+{
+    put(board, list, now_ns, true);
 }
 
 uint32_t mr_wanted_board_take(struct mr_wanted_board *board, uint64_t now_ns,

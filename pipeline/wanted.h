@@ -5,7 +5,7 @@
  * compares the revision with the one that it has, which costs a load, and takes the list when it is another.
  *
  *     mr_wanted_board_init(&board);
- *     mr_wanted_board_put(&board, &list, now_ns);                     // forward
+ *     mr_wanted_board_put(&board, &list, now_ns);                     // the API; forward: ..._ask_again()
  *     if (mr_wanted_board_revision(&board) != mine)                   // reduce, lanes
  *         mine = mr_wanted_board_take(&board, now_ns, &list);
  *
@@ -32,6 +32,12 @@ void mr_wanted_board_fini(struct mr_wanted_board *board);
 /* The list is copied. It gets a new revision if it asks for anything else than the one before. */
 void mr_wanted_board_put(struct mr_wanted_board *board, const struct mr_wanted_list *list,
                          uint64_t now_ns);
+/*
+ * The same of a list that was told from above, which is news whatever it asks for: it comes again over a new connection, here or
+ * further up, and what had been sent to answer it may have been lost with a receiver.
+ */
+void mr_wanted_board_ask_again(struct mr_wanted_board *board,
+                               const struct mr_wanted_list *list, uint64_t now_ns);
 /* What has time left of the list, with it; the revision that it is of. */
 uint32_t mr_wanted_board_take(struct mr_wanted_board *board, uint64_t now_ns,
                               struct mr_wanted_list *list);

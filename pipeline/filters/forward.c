@@ -132,7 +132,7 @@ static bool on_wanted(void *context, struct mr_span payload)
         return true;
     if (mr_wanted_get(payload, &list) != MR_OK)
         return false;
-    mr_wanted_board_put(forward->config->wanted, &list, mr_clock_monotonic_ns());
+    mr_wanted_board_ask_again(forward->config->wanted, &list, mr_clock_monotonic_ns());
     return true;
 }
 

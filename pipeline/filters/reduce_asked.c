@@ -47,33 +47,21 @@ void mr_reduce_asked_close(struct mr_reduce *reduce)
     free(reduce->asked.answers);
 }
 
-/* How many traces this lane has sent for a request that was in the list before. */
-static uint32_t taken_for(const struct mr_wanted_list *list, const uint32_t *taken,
-                          struct mr_id request)
-{
-    for (uint32_t i = 0; i < list->count; i++)
-        if (mr_id_equal(list->items[i].id, request))
-            return taken[i];
-    return 0;
-}
-
+/* What is wanted still is wanted anew: what was sent for it may have been lost with a worker above. */
 static void take_list(struct mr_reduce_asked *asked, struct mr_wanted_board *board,
                       uint64_t now_ns)
 {
     struct mr_wanted_list list;
-    uint32_t taken[MR_WANTED_MAX];
 
     asked->revision = mr_wanted_board_take(board, now_ns, &list);
     asked->open = 0;
     for (uint32_t i = 0; i < list.count; i++) {
-        taken[i] = taken_for(&asked->list, asked->taken, list.items[i].id);
+        asked->taken[i] = 0;
         asked->until_ns[i] = now_ns + list.items[i].left_ms * MR_MILLISECOND_NS;
-        if (taken[i] < list.items[i].count)
-            asked->open |= bit(i);
+        asked->open |= bit(i);
     }
     asked->list.count = list.count;
     memcpy(asked->list.items, list.items, list.count * sizeof(*list.items));
-    memcpy(asked->taken, taken, list.count * sizeof(*taken));
 }
 
 void mr_reduce_asked_tick(struct mr_reduce *reduce)

@@ -282,7 +282,7 @@ struct mr_reduce_asked {
     struct mr_condense_budget budget;
     struct mr_reduce_answer *answers;
     uint32_t answer_count, answer_capacity;
-    uint32_t taken[MR_WANTED_MAX];    /* answers that this lane gave */
+    uint32_t taken[MR_WANTED_MAX];    /* answers that this lane gave to this list */
     uint64_t until_ns[MR_WANTED_MAX]; /* CLOCK_MONOTONIC */
     struct mr_wanted_list list;
 };

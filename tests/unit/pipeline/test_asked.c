@@ -56,9 +56,10 @@ static struct mr_wanted *want(struct asked *asked, uint64_t number, uint32_t fun
     return wanted;
 }
 
+/* As forward does what comes from above. */
 static void tell(struct asked *asked)
 {
-    mr_wanted_board_put(&asked->board, &asked->list, mr_clock_monotonic_ns());
+    mr_wanted_board_ask_again(&asked->board, &asked->list, mr_clock_monotonic_ns());
     test_lane_tick(&asked->lane, MR_MILLISECOND_NS);
 }
 
@@ -290,7 +291,25 @@ static void a_request_that_is_taken_back_gets_no_more(void **state)
         run(asked, 1, "2", 0);
     end(asked);
     assert_int_equal(answers(asked, "1/9 "), 1);
-    assert_int_equal(answers(asked, "2/3 "), 3); /* with the one of before */
+    assert_int_equal(answers(asked, "2/3 "), 1 + 3); /* each list asks anew */
+    done(asked);
+}
+
+/* A worker above that had the answers, and is no more, cannot say so. */
+static void what_is_still_wanted_when_the_list_comes_again_is_answered_again(void **state)
+{
+    struct asked *asked = begin(1 << 20);
+
+    (void)state;
+    (void)want(asked, 1, 1, 2);
+    for (int lists = 0; lists < 2; lists++) {
+        tell(asked);
+        for (int i = 0; i < 5; i++)
+            run(asked, 1, "2", 0);
+        test_lane_send(&asked->lane, 1, 0);
+    }
+    end(asked);
+    assert_int_equal(answers(asked, "1/2 "), 4);
     done(asked);
 }
 
@@ -437,6 +456,8 @@ int main(void)
         cmocka_unit_test(
             past_the_calls_of_a_frame_the_shortest_are_elided_and_it_is_counted),
         cmocka_unit_test(a_request_that_is_taken_back_gets_no_more),
+        cmocka_unit_test(
+            what_is_still_wanted_when_the_list_comes_again_is_answered_again),
         cmocka_unit_test(a_trace_that_was_open_at_a_kill_is_passed_over_and_counted),
         cmocka_unit_test(the_earliest_answers_stay_whatever_the_order),
     };

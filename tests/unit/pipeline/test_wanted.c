@@ -52,6 +52,24 @@ static void a_list_is_news_if_it_asks_for_anything_else(void **state)
     mr_wanted_board_fini(&board);
 }
 
+/* It comes again over a new connection, when answers may be lost. */
+static void a_list_that_is_told_again_is_news(void **state)
+{
+    static struct mr_wanted_board board;
+    static struct mr_wanted_list list, taken;
+
+    (void)state;
+    mr_wanted_board_init(&board);
+    list.count = 1;
+    list.items[0] = wanted_of(1, 1000);
+    mr_wanted_board_ask_again(&board, &list, 0);
+    mr_wanted_board_ask_again(&board, &list, 0);
+    assert_int_equal(mr_wanted_board_take(&board, 0, &taken), 2);
+    assert_int_equal(taken.count, 1);
+    assert_true(mr_wanted_is_same(&taken.items[0], &list.items[0]));
+    mr_wanted_board_fini(&board);
+}
+
 static void a_request_ends_by_the_clock_alone(void **state)
 {
     static struct mr_wanted_board board;
@@ -77,6 +95,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(nothing_is_known_before_the_first_list),
         cmocka_unit_test(a_list_is_news_if_it_asks_for_anything_else),
+        cmocka_unit_test(a_list_that_is_told_again_is_news),
         cmocka_unit_test(a_request_ends_by_the_clock_alone),
     };
 
