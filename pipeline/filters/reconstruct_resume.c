@@ -35,6 +35,25 @@ static bool is_forced(struct mr_reconstruct *rebuild,
 }
 
 /*
+ * While a call is open no child of its callers ends but it. So each that is open is a candidate since it began, and what was on
+ * its way to be learned is, although the candidates of before are not told.
+ */
+static void resume_watch(struct mr_reconstruct_stream *stream,
+                         const struct mr_resume_stream *from)
+{
+    struct mr_reconstruct_watch *watch = &stream->watch;
+    uint32_t at = from->outer_depth;
+
+    if (at < from->depth)
+        mr_reconstruct_watch_root(stream, from->calls[at].enter_ns);
+    while (++at < from->depth && watch->count < MR_RECONSTRUCT_LEVELS)
+        watch->candidates[watch->count++] = (struct mr_reconstruct_candidate){
+            .since_ns = from->calls[at].enter_ns, .depth = at + 1};
+    watch->first_ns = from->depth ? from->calls[0].enter_ns : from->last_ns;
+    watch->last_ns = from->last_ns;
+}
+
+/*
  * Calls that were learned are outer frames as they were; of how many children the others had ended, and of learned ones that
  * are not open, nothing is told.
  */
@@ -59,10 +78,7 @@ enum mr_status mr_reconstruct_resume(struct mr_reconstruct *rebuild,
     }
     if (from->links)
         resume_attached(stream, from);
-    if (from->depth > from->outer_depth)
-        mr_reconstruct_watch_root(stream, from->calls[from->outer_depth].enter_ns);
-    stream->watch.first_ns = from->depth ? from->calls[0].enter_ns : from->last_ns;
-    stream->watch.last_ns = from->last_ns;
+    resume_watch(stream, from);
     stream->unsynced_ns = from->last_ns;
     return MR_OK;
 }

@@ -103,9 +103,9 @@ static void a_loss_of_unknown_nesting_leaves_what_was_learned(void **state)
         " +5 -5", " +5 -5 L +6r !7:5 B -6ri +7r B -7r -3o +8r -8r -2oi -1oi .");
 }
 
-/* Stream 1 goes on where f1, f2 and f3 were open, with these flags. */
+/* Stream 1 goes on where f1, f2 and f3 were open, with these flags, since so many seconds. */
 static void resume_stream(struct test_lane *lane, struct mr_resume_stream *from,
-                          const uint16_t *flags)
+                          const uint16_t *flags, uint64_t seconds)
 {
     static struct mr_resume_call calls[3];
     const struct mr_site_module *module = mr_sites_module(
@@ -113,7 +113,7 @@ static void resume_stream(struct test_lane *lane, struct mr_resume_stream *from,
     struct mr_stream *stream;
 
     *from = (struct mr_resume_stream){.id = 1, .depth = 3, .calls = calls};
-    from->last_ns = (TEST_START_S + 1) * MR_SECOND_NS;
+    from->last_ns = (TEST_START_S + seconds) * MR_SECOND_NS;
     for (uint32_t i = 0; i < 3; i++) {
         calls[i] = (struct mr_resume_call){
             .enter_ns = TEST_START_S * MR_SECOND_NS,
@@ -126,7 +126,7 @@ static void resume_stream(struct test_lane *lane, struct mr_resume_stream *from,
 }
 
 static void expect_resumed(const struct mr_reconstruct_config *config,
-                           const uint16_t *flags, const char *events,
+                           const uint16_t *flags, uint64_t seconds, const char *events,
                            const char *expected)
 {
     struct test_options options = {.stages = 2, .reconstruct = config};
@@ -134,8 +134,8 @@ static void expect_resumed(const struct mr_reconstruct_config *config,
     struct test_lane lane;
 
     test_lane_init(&lane, &options);
-    resume_stream(&lane, &from, flags);
-    lane.streams[1].time = lane.streams[1].chunk_time = 2 * MR_SECOND_NS;
+    resume_stream(&lane, &from, flags, seconds);
+    lane.streams[1].time = lane.streams[1].chunk_time = (seconds + 1) * MR_SECOND_NS;
     test_events_write(&lane, events);
     test_events_end(&lane, expected);
 }
@@ -145,7 +145,7 @@ static void what_was_learned_is_so_after_a_kill(void **state)
     const uint16_t flags[] = {MR_EVENT_OUTER, MR_EVENT_OUTER, MR_EVENT_OUTER};
 
     (void)state;
-    expect_resumed(NULL, flags, "+5 +6 -6 -5 -3 +7 -7 -2 -1 +1 -1",
+    expect_resumed(NULL, flags, 1, "+5 +6 -6 -5 -3 +7 -7 -2 -1 +1 -1",
                    "+5r +6 -6 -5r -3o +7r -7r -2o -1o +1r -1r .");
 }
 
@@ -157,7 +157,35 @@ static void what_was_not_yet_is_learned_after_a_kill(void **state)
         test_events_repeat("+5 -5", " +5 -5", 63, " L +6r -6r -3o -2o -1o .");
 
     (void)state;
-    expect_resumed(NULL, flags, events, expected);
+    expect_resumed(NULL, flags, 1, events, expected);
+    free(events);
+    free(expected);
+}
+
+/* What had gone by before the kill is not waited for once more. */
+static void what_was_nearly_learned_is_soon_after_a_kill(void **state)
+{
+    const uint16_t flags[] = {MR_EVENT_ROOT, 0, 0};
+    char *events = test_events_repeat("", "+5 -5 ", 63, "t2 +5 -5 +6 -6 -3 -2 -1");
+    char *expected =
+        test_events_repeat("+5 -5", " +5 -5", 63, " L +6r -6r -3o -2o -1o .");
+
+    (void)state;
+    expect_resumed(NULL, flags, 8, events, expected);
+    free(events);
+    free(expected);
+}
+
+/* f3 has ended, and so is none; f2, which had called it, is the loop. */
+static void what_ends_after_a_kill_hands_on_to_its_caller(void **state)
+{
+    const uint16_t flags[] = {MR_EVENT_ROOT, 0, 0};
+    char *events = test_events_repeat("-3 ", "+5 -5 ", 63, "t2 +5 -5 +6 -6 -2 -1");
+    char *expected =
+        test_events_repeat("-3 +5 -5", " +5 -5", 62, " L +5r -5r +6r -6r -2o -1o .");
+
+    (void)state;
+    expect_resumed(NULL, flags, 10, events, expected);
     free(events);
     free(expected);
 }
@@ -180,7 +208,7 @@ static void a_forced_root_is_one_after_a_kill(void **state)
         test_events_repeat("+1 -1 +5 -5", " +5 -5", 63, " +6 -6 -3 -2 -1r .");
 
     (void)state;
-    expect_resumed(&config, flags, events, expected);
+    expect_resumed(&config, flags, 1, events, expected);
     free(events);
     free(expected);
 }
@@ -201,6 +229,8 @@ int main(void)
         cmocka_unit_test(a_loss_of_unknown_nesting_leaves_what_was_learned),
         cmocka_unit_test(what_was_learned_is_so_after_a_kill),
         cmocka_unit_test(what_was_not_yet_is_learned_after_a_kill),
+        cmocka_unit_test(what_was_nearly_learned_is_soon_after_a_kill),
+        cmocka_unit_test(what_ends_after_a_kill_hands_on_to_its_caller),
         cmocka_unit_test(a_forced_root_is_one_after_a_kill),
     };
 
