@@ -190,6 +190,23 @@ static void what_ends_after_a_kill_hands_on_to_its_caller(void **state)
     free(expected);
 }
 
+/* What of its calls were open at another worker, this one did not know before the kill either. */
+static void a_stream_that_began_elsewhere_has_no_sure_base_after_a_kill(void **state)
+{
+    const uint16_t flags[] = {MR_EVENT_ROOT, 0, 0};
+    const struct test_options options = {.stages = 2};
+    struct mr_resume_stream from;
+    struct test_lane lane;
+
+    (void)state;
+    test_lane_init(&lane, &options);
+    resume_stream(&lane, &from, flags, 1);
+    from.base_event = 5;
+    lane.streams[1].time = lane.streams[1].chunk_time = 2 * MR_SECOND_NS;
+    test_events_write(&lane, "-3 -2 -1 +5 -5 -7");
+    test_events_end(&lane, "-3 -2 -1r +5r B -5r #1 .");
+}
+
 /* A root that was forced stays it, at the bottom, too: what is inside of it is no root, and its loop is not learned. */
 static void a_forced_root_is_one_after_a_kill(void **state)
 {
@@ -231,6 +248,7 @@ int main(void)
         cmocka_unit_test(what_was_not_yet_is_learned_after_a_kill),
         cmocka_unit_test(what_was_nearly_learned_is_soon_after_a_kill),
         cmocka_unit_test(what_ends_after_a_kill_hands_on_to_its_caller),
+        cmocka_unit_test(a_stream_that_began_elsewhere_has_no_sure_base_after_a_kill),
         cmocka_unit_test(a_forced_root_is_one_after_a_kill),
     };
 
