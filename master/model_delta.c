@@ -538,7 +538,7 @@ static enum mr_status take(struct apply *apply, const struct mr_delta_item *item
     case MR_DELTA_PATH_COUNTER:
         return take_path_counter(apply, item);
     case MR_DELTA_PART:
-        return mr_model_add_part(apply->model, item->part, MR_MODEL_NONE);
+        return mr_model_add_part(apply->model, item->part);
     case MR_DELTA_JOINED_STAT:
         return take_joined_stat(apply, item);
     case MR_DELTA_JOINED_EDGE:

@@ -153,26 +153,39 @@ static enum mr_status put_part(struct mr_model *model, uint32_t index,
 }
 
 static enum mr_status keep_part(struct mr_model *model, const struct mr_part *part,
-                                uint32_t slot, uint32_t index)
+                                uint32_t slot)
 {
     uint8_t bytes[MR_PART_SIZE_MAX];
     size_t size = (size_t)(mr_part_put(part, bytes) - bytes);
+    uint32_t index = model->parts_free.count > 0
+                         ? model->parts_free.items[--model->parts_free.count]
+                         : mr_model_count(model->working, MR_MODEL_PART);
 
-    if (index == MR_MODEL_NONE && model->parts_free.count > 0)
-        index = model->parts_free.items[--model->parts_free.count];
-    else if (index == MR_MODEL_NONE)
-        index = mr_model_count(model->working, MR_MODEL_PART);
     if (!push(&model->part_of_slot, slot, index))
         return MR_ENOMEM;
     return put_part(model, index, bytes, size);
 }
 
-enum mr_status mr_model_add_no_part(struct mr_model *model, uint32_t index)
+static enum mr_status add_no_part(struct mr_model *model, uint32_t index)
 {
     if (!push(&model->parts_free, model->parts_free.count, index))
         return MR_ENOMEM;
     model->parts_free.count++;
     return put_part(model, index, NULL, 0);
+}
+
+enum mr_status mr_model_load_part(struct mr_model *model, struct mr_span bytes)
+{
+    uint32_t index = mr_model_count(model->working, MR_MODEL_PART);
+    struct mr_part_edge edges[MR_PART_EDGES_MAX];
+    struct mr_span rest = bytes;
+    struct mr_part part;
+
+    if (bytes.size == 0)
+        return add_no_part(model, index);
+    return mr_part_get(&rest, &part, edges)
+               ? put_part(model, index, bytes.data, bytes.size)
+               : MR_EFORMAT;
 }
 
 /* Counts one trace; what the limits refuse is counted there. */
@@ -207,8 +220,7 @@ static enum mr_status take_joined(struct mr_model *model, enum mr_parts why)
         model->parts[is_circle ? MR_PARTS_CIRCLE : why] += joined.part_count;
         status = count_joined(model, &joined);
         for (uint32_t i = 0; i < joined.part_count && status == MR_OK; i++)
-            status =
-                mr_model_add_no_part(model, model->part_of_slot.items[joined.slots[i]]);
+            status = add_no_part(model, model->part_of_slot.items[joined.slots[i]]);
     }
     return status;
 }
@@ -246,28 +258,66 @@ static enum mr_status tell(struct mr_model *model)
     return status == MR_ELIMIT ? MR_OK : status;
 }
 
-enum mr_status mr_model_add_part(struct mr_model *model, const struct mr_part *part,
-                                 uint32_t index)
+/* Among those that wait; `*slot` is MR_JOINER_NONE if it is there already. */
+static enum mr_status meet(struct mr_model *model, const struct mr_part *part,
+                           uint32_t *slot)
 {
     uint64_t now_ns = mr_clock_monotonic_ns();
-    uint32_t slot;
-    enum mr_status status = mr_joiner_add(model->joiner, part, now_ns, &slot);
+    enum mr_status status = mr_joiner_add(model->joiner, part, now_ns, slot);
 
-    if (status == MR_ELIMIT) { /* the trace that waited longest makes room */
-        (void)mr_joiner_end_oldest(model->joiner);
-        status = take_joined(model, MR_PARTS_LIMIT);
-        if (status == MR_OK)
-            status = mr_model_add_counter(model, "join_parts_past_limit", 1);
-        if (status == MR_OK || status == MR_ELIMIT)
-            status = mr_joiner_add(model->joiner, part, now_ns, &slot);
-    }
-    /* One with an index came before the last restart. */
-    model->parts[MR_PARTS_CAME] +=
-        status == MR_OK && slot != MR_JOINER_NONE && index == MR_MODEL_NONE;
+    if (status != MR_ELIMIT)
+        return status;
+    (void)mr_joiner_end_oldest(model->joiner); /* it waited longest, and makes room */
+    status = take_joined(model, MR_PARTS_LIMIT);
+    if (status == MR_OK)
+        status = mr_model_add_counter(model, "join_parts_past_limit", 1);
+    if (status == MR_OK || status == MR_ELIMIT)
+        status = mr_joiner_add(model->joiner, part, now_ns, slot);
+    return status;
+}
+
+enum mr_status mr_model_add_part(struct mr_model *model, const struct mr_part *part)
+{
+    uint32_t slot;
+    enum mr_status status = meet(model, part, &slot);
+
+    model->parts[MR_PARTS_CAME] += status == MR_OK && slot != MR_JOINER_NONE;
     if (status == MR_OK && slot != MR_JOINER_NONE)
-        status = keep_part(model, part, slot, index);
+        status = keep_part(model, part, slot);
     if (status == MR_OK)
         status = take_joined(model, MR_PARTS_JOINED);
+    return status == MR_OK ? tell(model) : status;
+}
+
+/* One that was loaded. */
+static enum mr_status join_again(struct mr_model *model, uint32_t index)
+{
+    const struct mr_model_part *record = mr_model_part(model->working, index);
+    struct mr_span bytes = mr_span_of(record->bytes, record->size);
+    struct mr_part_edge edges[MR_PART_EDGES_MAX];
+    struct mr_part part;
+    uint32_t slot;
+
+    if (!mr_part_get(&bytes, &part, edges))
+        return MR_EFORMAT;
+    enum mr_status status = meet(model, &part, &slot);
+    if (status != MR_OK)
+        return status;
+    if (slot == MR_JOINER_NONE)
+        return add_no_part(model, index);
+    return push(&model->part_of_slot, slot, index) ? take_joined(model, MR_PARTS_JOINED)
+                                                   : MR_ENOMEM;
+}
+
+enum mr_status mr_model_join_loaded(struct mr_model *model)
+{
+    uint32_t count = mr_model_count(model->working, MR_MODEL_PART);
+    enum mr_status status = MR_OK;
+
+    for (uint32_t i = 0; i < count && status == MR_OK; i++)
+        if (mr_model_part(model->working, i)->size)
+            status = join_again(model, i);
+    mr_joiner_stats(model->joiner, &model->join_told); /* counted when they came */
     return status == MR_OK ? tell(model) : status;
 }
 

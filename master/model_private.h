@@ -131,11 +131,15 @@ enum mr_status mr_model_add_joined_stats(struct mr_model *model, uint32_t joined
                                          const struct mr_joined_stats *stats);
 enum mr_status mr_model_add_edge_stats(struct mr_model *model, uint32_t joined,
                                        uint32_t place, const struct mr_edge_stats *stats);
-/* Joins it with what waits; the loader gives its index in PART, others MR_MODEL_NONE. */
-enum mr_status mr_model_add_part(struct mr_model *model, const struct mr_part *part,
-                                 uint32_t index);
-/* The loader: a free place. */
-enum mr_status mr_model_add_no_part(struct mr_model *model, uint32_t index);
+/* Joins it with what waits. */
+enum mr_status mr_model_add_part(struct mr_model *model, const struct mr_part *part);
+/* The loader: the next place in PART, a free one without bytes. MR_EFORMAT. */
+enum mr_status mr_model_load_part(struct mr_model *model, struct mr_span bytes);
+/*
+ * The loader, behind a publish: all that was loaded waits again. Traces that a lower limit ends are a change of this generation, so the
+ * next checkpoint saves them.
+ */
+enum mr_status mr_model_join_loaded(struct mr_model *model);
 /* model_traces.c; the exemplar's sites are the model's. One that loses is forgotten, and MR_OK. */
 enum mr_status mr_model_put_exemplar(struct mr_model *model, uint32_t entry,
                                      uint32_t shape, uint32_t source,

@@ -175,8 +175,8 @@ static enum mr_status load_positions(struct mr_store *store, struct mr_error *er
 }
 
 /*
- * Tables, then journal; a publish between them, so that the next checkpoint saves what
- * the journal brought. *saved is the generation that the tables hold.
+ * Tables, then what happens to parts of them, then journal; a publish in front of each, so that the next checkpoint saves what
+ * these two changed. *saved is the generation that the tables hold.
  */
 static enum mr_status load_model(sqlite3 *db, struct mr_model *model, uint64_t *saved,
                                  uint64_t *last, uint64_t *bytes, struct mr_error *error)
@@ -184,6 +184,10 @@ static enum mr_status load_model(sqlite3 *db, struct mr_model *model, uint64_t *
     enum mr_status status = mr_store_load_tables(db, model, error);
 
     *saved = model->cow.generation;
+    if (status == MR_OK)
+        status = mr_model_publish(model);
+    if (status == MR_OK)
+        status = mr_model_join_loaded(model);
     if (status == MR_OK)
         status = mr_model_publish(model);
     if (status == MR_OK)

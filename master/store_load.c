@@ -428,17 +428,10 @@ static enum mr_status load_joined_edge(struct load *load)
 static enum mr_status load_part(struct load *load)
 {
     uint32_t index = mr_sql_get_index(&load->sql);
-    struct mr_span bytes = mr_sql_get_blob(&load->sql);
-    struct mr_part_edge edges[MR_PART_EDGES_MAX];
-    struct mr_part part;
 
     if (index != count_of(load, MR_MODEL_PART))
         return MR_EFORMAT;
-    if (bytes.size == 0)
-        return mr_model_add_no_part(load->model, index);
-    return mr_part_get(&bytes, &part, edges)
-               ? mr_model_add_part(load->model, &part, index)
-               : MR_EFORMAT;
+    return mr_model_load_part(load->model, mr_sql_get_blob(&load->sql));
 }
 
 /* Its record may get another index: a master with fewer places keeps the best, and nothing names them by index. */
