@@ -348,11 +348,15 @@ enum mr_status mr_worker_graphs_new(const struct mr_worker_options *options,
     return status;
 }
 
+void mr_worker_graphs_stop(struct mr_worker_graphs *graphs)
+{
+    mr_store_release(&graphs->link.stopping, true); /* [S] in forward.c */
+}
+
 void mr_worker_graphs_drain(struct mr_worker_graphs *graphs)
 {
     struct mr_graph *trunk = graphs->graphs[graphs->lane_count];
 
-    mr_store_release(&graphs->link.stopping, true); /* [S] in forward.c */
     if (trunk)
         (void)mr_graph_drain(trunk); /* its failure is the graph's status */
 }

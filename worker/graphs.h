@@ -36,7 +36,12 @@ enum mr_status mr_worker_graphs_new(const struct mr_worker_options *options,
                                     const struct mr_worker_counters *counters,
                                     struct mr_worker_graphs **graphs,
                                     struct mr_error *error);
-/* Drains the trunk: returns when everything is acknowledged above or given up. */
+/*
+ * Before the lanes end: from now on forward gives up where nothing is acknowledged. A lane that waits to push into a full trunk
+ * would not end before.
+ */
+void mr_worker_graphs_stop(struct mr_worker_graphs *graphs);
+/* Behind that, drains the trunk: returns when everything is acknowledged above or given up. */
 void mr_worker_graphs_drain(struct mr_worker_graphs *graphs);
 void mr_worker_graphs_free(struct mr_worker_graphs *graphs); /* NULL allowed */
 

@@ -572,6 +572,8 @@ static void wait_for_lanes(struct worker *worker)
 static void drain(struct worker *worker)
 {
     mr_standing_end(&worker->standing);
+    if (worker->graphs)
+        mr_worker_graphs_stop(worker->graphs);
     if (worker->stop_at_ns == 0) /* a failure, not a signal: nobody is waited for */
         stop_lanes(worker, 1);
     wait_for_lanes(worker);

@@ -9,7 +9,7 @@
  * Back pressure: forward is placed on a thread of its own (MR_PLACE_THREAD). While the outbox is full,
  * process() polls the sender until the batch fits: this one filter may wait, because nothing but its
  * own bounded pipe stands behind it. The pipe fills, mr_filter_can_emit() says no to merge, and merge
- * merges longer. Before the drain it waits without end; once `link->stopping` is set it gives up when
+ * merges longer. Before the stop it waits without end; once `link->stopping` is set it gives up when
  * nothing was acknowledged for `give_up_ns`, of a receiver that was heard of lately, if by heartbeats alone,
  * for MR_FORWARD_PATIENCE times as long; what was not acknowledged then is counted.
  *
@@ -22,7 +22,7 @@
  *     struct mr_forward_config config = {.link = &link, .incarnation = id, .level = 1, ...};
  *     {&mr_forward_filter, &config, MR_PLACE_THREAD}
  *     ...
- *     mr_store_release(&link.stopping, true);                // then mr_graph_drain(trunk)
+ *     mr_store_release(&link.stopping, true);                // then the lanes end, mr_graph_drain(trunk)
  *     lost = mr_load_relaxed(&link.frames_given_up);
  */
 #ifndef MR_PIPELINE_FILTERS_FORWARD_H
@@ -47,8 +47,8 @@
 
 /* What forward shares with the rest of the process. The owner zeroes it; any thread reads. */
 struct mr_forward_link {
-    _Atomic bool stopping;       /* written by the owner, before the drain */
-    _Atomic bool is_open;        /* the receiver has welcomed us */
+    _Atomic bool stopping; /* written by the owner, before what emits into it ends */
+    _Atomic bool is_open;  /* the receiver has welcomed us */
     _Atomic uint64_t reannounce; /* how often the dictionary must have been sent again */
     _Atomic uint64_t frames_acked;     /* in custody above */
     _Atomic uint64_t frames_held;      /* in the outbox, not acknowledged */
