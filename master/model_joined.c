@@ -295,12 +295,13 @@ static enum mr_status join_again(struct mr_model *model, uint32_t index)
     const struct mr_model_part *record = mr_model_part(model->working, index);
     struct mr_span bytes = mr_span_of(record->bytes, record->size);
     struct mr_part_edge edges[MR_PART_EDGES_MAX];
+    enum mr_status status;
     struct mr_part part;
     uint32_t slot;
 
     if (!mr_part_get(&bytes, &part, edges))
         return MR_EFORMAT;
-    enum mr_status status = meet(model, &part, &slot);
+    status = meet(model, &part, &slot);
     if (status != MR_OK)
         return status;
     if (slot == MR_JOINER_NONE)
