@@ -83,7 +83,7 @@ static uint64_t cross_pipe(void)
     start_ns = mr_clock_monotonic_ns();
     CHECK(pthread_create(&thread, NULL, consume, &crossing) == 0);
     for (uint32_t i = 0; i < BATCHES; i++)
-        (void)mr_pipe_push(crossing.pipe, batch);
+        (void)mr_pipe_push(crossing.pipe, batch, NULL);
     mr_pipe_close(crossing.pipe);
     CHECK(pthread_join(thread, NULL) == 0);
     start_ns = mr_clock_monotonic_ns() - start_ns;

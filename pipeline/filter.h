@@ -59,6 +59,11 @@ enum mr_status mr_filter_emit(struct mr_filter *filter, struct mr_batch *batch);
 /* From process(): so many events were taken besides those that the batch has told (pipeline/nesting.h). */
 void mr_filter_took(struct mr_filter *filter, uint64_t events);
 /*
+ * From process(), tick() or drain(), by who waits there: its time so far is told as busy, or its share of a second would be 0 as long as it
+ * waits. Not from inside a filter that it emits into.
+ */
+void mr_filter_goes_on(struct mr_filter *filter);
+/*
  * Whether an emit would go through without waiting: every filter behind it on this thread says can_take(), and the pipe at
  * the end of them has room. A filter that holds batches for the outside (forward) answers can_take() from its own queue; where
  * its thread has a pipe in front, the runner leaves batches in there until it says yes (or the graph drains). process() may

@@ -202,7 +202,7 @@ enum mr_status mr_inlet_push(struct mr_inlet *inlet, struct mr_batch *batch)
         mr_batch_free(batch);
         return status;
     }
-    (void)mr_pipe_push(inlet->pipe, batch);
+    (void)mr_pipe_push(inlet->pipe, batch, NULL);
     return MR_OK;
 }
 

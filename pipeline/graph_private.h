@@ -68,6 +68,12 @@ struct mr_filter {
     _Atomic uint64_t counters[MR_FILTER_COUNTERS];
 };
 
+/* Time is kept per call of a filter; what it spends inside the filters that it emits into, and waiting at a pipe, is not its own. */
+struct mr_call {
+    uint64_t start_ns, inner_ns;
+    uint64_t told_ns; /* of its own time; the filter's busy time has it already */
+};
+
 struct mr_inlet {
     struct mr_pipe *pipe;
 };
@@ -81,8 +87,7 @@ struct mr_section {
     pthread_t thread;
     struct mr_pipe
         *out; /* into the next section, here or in the graph joined; NULL: the end */
-    uint64_t
-        inner_ns; /* of the call that runs: spent in what it emitted into, and waiting */
+    struct mr_call call; /* the one that runs */
     struct mr_waker waker;
     struct mr_inlet inputs[MR_GRAPH_INPUTS_MAX]; /* owned */
     uint32_t input_count;

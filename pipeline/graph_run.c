@@ -42,31 +42,40 @@ static void settle(struct mr_filter *filter, enum mr_status status, const char *
     mr_graph_latch(filter->section->graph, status, filter->kind->name, where);
 }
 
-/*
- * Time is kept per call: what a call spends inside the filters it emits into, and waiting
- * at pipes, is summed up in section->inner_ns and is not its own.
- */
-struct call {
-    uint64_t start_ns, outer_inner_ns;
-};
-
-static struct call begin_call(struct mr_section *section)
+/* Gives the call around it. */
+static struct mr_call begin_call(struct mr_section *section)
 {
-    struct call call = {mr_clock_monotonic_ns(), section->inner_ns};
+    struct mr_call outer = section->call;
 
-    section->inner_ns = 0;
-    return call;
+    section->call = (struct mr_call){.start_ns = mr_clock_monotonic_ns()};
+    return outer;
 }
 
-static void end_call(struct mr_filter *filter, struct call call)
+/* Its own time up to now, as far as it was not told. */
+static uint64_t tell_busy(struct mr_filter *filter)
+{
+    struct mr_call *call = &filter->section->call;
+    uint64_t now_ns = mr_clock_monotonic_ns();
+    uint64_t own_ns = now_ns - call->start_ns - call->inner_ns;
+
+    add(filter, MR_STAT_BUSY_NS, own_ns - call->told_ns);
+    call->told_ns = own_ns;
+    return now_ns;
+}
+
+void mr_filter_goes_on(struct mr_filter *filter)
+{
+    (void)tell_busy(filter);
+}
+
+static void end_call(struct mr_filter *filter, struct mr_call outer)
 {
     struct mr_section *section = filter->section;
-    uint64_t now_ns = mr_clock_monotonic_ns();
-    uint64_t spent_ns = now_ns - call.start_ns;
+    uint64_t now_ns = tell_busy(filter);
 
-    add(filter, MR_STAT_BUSY_NS, spent_ns - section->inner_ns);
     mr_store_relaxed(&filter->stats[MR_STAT_PROGRESS_NS], now_ns);
-    section->inner_ns = call.outer_inner_ns + spent_ns;
+    outer.inner_ns += now_ns - section->call.start_ns;
+    section->call = outer;
 }
 
 static uint64_t bytes_of(const struct mr_batch *batch)
@@ -88,7 +97,7 @@ static bool is_dead(const struct mr_filter *filter)
 
 static void call_process(struct mr_filter *filter, struct mr_batch *batch)
 {
-    struct call call;
+    struct mr_call outer;
 
     add(filter, MR_STAT_BATCHES_IN, 1);
     if (MR_UNLIKELY(is_dead(filter))) {
@@ -97,9 +106,9 @@ static void call_process(struct mr_filter *filter, struct mr_batch *batch)
     }
     add(filter, MR_STAT_EVENTS_IN, mr_batch_events(batch));
     add(filter, MR_STAT_BYTES_IN, bytes_of(batch));
-    call = begin_call(filter->section);
+    outer = begin_call(filter->section);
     settle(filter, filter->kind->process(filter, batch), "process");
-    end_call(filter, call);
+    end_call(filter, outer);
 }
 
 /*
@@ -110,7 +119,6 @@ static enum mr_status leave(struct mr_filter *filter, struct mr_batch *batch)
 {
     struct mr_section *section = filter->section;
     enum mr_status status;
-    uint64_t waited_ns;
 
     if (!section->out) {
         mr_batch_free(batch);
@@ -121,9 +129,8 @@ static enum mr_status leave(struct mr_filter *filter, struct mr_batch *batch)
         discard(filter, batch);
         return status;
     }
-    waited_ns = mr_pipe_push(section->out, batch);
-    section->inner_ns += waited_ns;
-    add(filter, MR_STAT_EMIT_WAIT_NS, waited_ns);
+    section->call.inner_ns +=
+        mr_pipe_push(section->out, batch, &filter->stats[MR_STAT_EMIT_WAIT_NS]);
     return MR_OK;
 }
 
@@ -160,27 +167,27 @@ void mr_section_feed(struct mr_section *section, struct mr_batch *batch)
 void mr_section_tick(struct mr_section *section, uint64_t now_ns)
 {
     for (struct mr_filter *filter = section->first; filter; filter = filter->next) {
-        struct call call;
+        struct mr_call outer;
 
         if (is_dead(filter))
             continue;
-        call = begin_call(section);
+        outer = begin_call(section);
         if (filter->kind->tick)
             settle(filter, filter->kind->tick(filter, now_ns), "tick");
-        end_call(filter, call);
+        end_call(filter, outer);
     }
 }
 
 void mr_section_drain(struct mr_section *section)
 {
     for (struct mr_filter *filter = section->first; filter; filter = filter->next) {
-        struct call call;
+        struct mr_call outer;
 
         if (is_dead(filter) || !filter->kind->drain)
             continue;
-        call = begin_call(section);
+        outer = begin_call(section);
         settle(filter, filter->kind->drain(filter), "drain");
-        end_call(filter, call);
+        end_call(filter, outer);
     }
     if (section->out)
         mr_pipe_close(section->out);

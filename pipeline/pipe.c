@@ -142,9 +142,21 @@ static bool spin_push(struct mr_pipe *pipe, struct mr_batch *batch)
     return false;
 }
 
-static MR_COLD uint64_t push_waiting(struct mr_pipe *pipe, struct mr_batch *batch)
+/* Adds what went by since `*since_ns`, which becomes now. */
+static uint64_t tell_wait(_Atomic uint64_t *waited_ns, uint64_t *since_ns)
 {
-    uint64_t start_ns = mr_clock_monotonic_ns();
+    uint64_t now_ns = mr_clock_monotonic_ns(), gone_ns = now_ns - *since_ns;
+
+    if (waited_ns)
+        mr_count_single_writer(waited_ns, gone_ns);
+    *since_ns = now_ns;
+    return gone_ns;
+}
+
+static MR_COLD uint64_t push_waiting(struct mr_pipe *pipe, struct mr_batch *batch,
+                                     _Atomic uint64_t *waited_ns)
+{
+    uint64_t since_ns = mr_clock_monotonic_ns(), all_ns = 0;
 
     while (!spin_push(pipe, batch)) {
         mr_waker_arm(&pipe->room);
@@ -152,15 +164,17 @@ static MR_COLD uint64_t push_waiting(struct mr_pipe *pipe, struct mr_batch *batc
             mr_waker_disarm(&pipe->room);
         else
             mr_waker_sleep(&pipe->room, FULL_SLEEP_NS);
+        all_ns += tell_wait(waited_ns, &since_ns);
     }
-    return mr_clock_monotonic_ns() - start_ns;
+    return all_ns + tell_wait(waited_ns, &since_ns);
 }
 
-uint64_t mr_pipe_push(struct mr_pipe *pipe, struct mr_batch *batch)
+uint64_t mr_pipe_push(struct mr_pipe *pipe, struct mr_batch *batch,
+                      _Atomic uint64_t *waited_ns)
 {
     if (MR_LIKELY(mr_pipe_try_push(pipe, batch) == MR_OK))
         return 0;
-    return push_waiting(pipe, batch);
+    return push_waiting(pipe, batch, waited_ns);
 }
 
 bool mr_pipe_has_room(const struct mr_pipe *pipe)

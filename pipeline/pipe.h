@@ -15,7 +15,7 @@
  *     struct mr_pipe *pipe;
  *     mr_waker_init(&waker);
  *     status = mr_pipe_new(64, &waker, &pipe);
- *     waited_ns += mr_pipe_push(pipe, batch);                    // producer
+ *     mr_pipe_push(pipe, batch, &waited_ns);                     // producer
  *     mr_pipe_close(pipe);
  *
  *     while (!mr_pipe_is_finished(pipe)) {                       // consumer
@@ -71,9 +71,11 @@ enum mr_status mr_pipe_new(uint32_t capacity, struct mr_waker *consumer,
 void mr_pipe_free(struct mr_pipe *pipe);
 
 /*
- * Producer. Waits while full; takes the batch. Returns the ns it waited. Not after close.
+ * Producer. Waits while full; takes the batch. Returns the ns it waited, and adds them to `*waited_ns` as they go by (NULL allowed; this
+ * thread alone writes it). Not after close.
  */
-uint64_t mr_pipe_push(struct mr_pipe *pipe, struct mr_batch *batch);
+uint64_t mr_pipe_push(struct mr_pipe *pipe, struct mr_batch *batch,
+                      _Atomic uint64_t *waited_ns);
 /* Producer. MR_AGAIN when full: the batch stays the caller's. */
 enum mr_status mr_pipe_try_push(struct mr_pipe *pipe, struct mr_batch *batch);
 /* Producer: whether a push would not wait. */

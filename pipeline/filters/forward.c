@@ -250,6 +250,8 @@ static void poll_sender(struct mr_filter *filter, uint64_t wait_ns)
         forward->alive_ns = forward->sender.heard_ns;
     log_state(forward);
     tell_numbers(filter);
+    if (wait_ns)
+        mr_filter_goes_on(filter);
 }
 
 /*

@@ -50,7 +50,7 @@ static void *produce(void *argument)
             abort();
         if (mr_buffer_append_le(&batch->bytes, i, 4) != MR_OK)
             abort();
-        (void)mr_pipe_push(producer->pipe, batch);
+        (void)mr_pipe_push(producer->pipe, batch, NULL);
         perturb(&producer->seed);
     }
     mr_pipe_close(producer->pipe);

@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """SIGTERM to a worker that is blocked: the next level accepts and never reads, the outbox and every pipe up to the lane are full, and the
-lane waits to push. The worker ends all the same, after --drain-timeout: what it has stays in its spool. The program waits meanwhile
-(policy block) and goes on at the worker that is started next on it, with a master above: nothing is lost, nothing counts twice.
+lane waits to push. The worker says that all of it is in use, and ends all the same, after --drain-timeout: what it has stays in its
+spool. The program waits meanwhile (policy block) and goes on at the worker that is started next on it, with a master above: nothing
+is lost, nothing counts twice.
 """
 import os
 import socket
@@ -24,10 +25,14 @@ def is_full(values, name):
     return values["millrace_pipe_batches" + labels] == values["millrace_pipe_capacity_batches" + labels]
 
 
+def metrics(worker):
+    return dict(line.rsplit(" ", 1) for line in worker.get_text("/metrics").splitlines() if not line.startswith("#"))
+
+
 def is_blocked(worker):
     """Both pipes of the trunk are full: its first thread waits for the second one, and that for the next level."""
-    lines = [line.rsplit(" ", 1) for line in worker.get_text("/metrics").splitlines() if not line.startswith("#")]
-    return all(is_full(dict(lines), name) for name in ("scatter", "forward"))
+    values = metrics(worker)
+    return all(is_full(values, name) for name in ("scatter", "forward"))
 
 
 def wait_blocked(worker):
@@ -37,6 +42,11 @@ def wait_blocked(worker):
         looks = looks + 1 if is_blocked(worker) else 0
         time.sleep(0.02)
     print("blocked" if looks == LOOKS else "the outbox is full, not all pipes")
+
+
+def wait_busy(worker):
+    """It has no room for more, and no balancer should take it for idle."""
+    system.wait_until(lambda: float(metrics(worker)["millrace_utilisation"]) > 0.9, 30, "a worker that is blocked to be in use")
 
 
 def start(chain, binary, endpoint, app):
@@ -54,6 +64,7 @@ def run(placement):
         programs = [start(chain, binary, blocked.endpoint, f"app{i}") for i in range(PROGRAMS)]
         try:
             wait_blocked(blocked)
+            wait_busy(blocked)
             chain.stop(blocked)
             check("stay in the spool" in blocked.log.read_text(), "it does not say what stays in the spool")
             master = chain.master()

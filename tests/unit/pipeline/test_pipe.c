@@ -40,7 +40,7 @@ static void batches_come_out_in_order(void **state)
 
     (void)state;
     for (uint32_t i = 0; i < 5; i++)
-        assert_int_equal(mr_pipe_push(pipe, numbered(i)), 0);
+        assert_int_equal(mr_pipe_push(pipe, numbered(i), NULL), 0);
     assert_int_equal(mr_pipe_fill(pipe), 5);
     for (uint32_t i = 0; i < 5; i++) {
         struct mr_batch *batch = mr_pipe_pop(pipe);
@@ -82,7 +82,7 @@ static void a_closed_pipe_is_finished_once_it_is_empty(void **state)
 
     (void)state;
     assert_true(mr_pipe_is_idle(pipe));
-    mr_pipe_push(pipe, numbered(1));
+    mr_pipe_push(pipe, numbered(1), NULL);
     assert_false(mr_pipe_is_idle(pipe));
     mr_pipe_close(pipe);
     mr_pipe_close(pipe);
@@ -127,9 +127,9 @@ static void a_push_into_a_full_pipe_waits_for_room(void **state)
 
     (void)state;
     for (uint32_t i = 0; i < CAPACITY - 1; i++)
-        mr_pipe_push(pipe, numbered(i));
+        mr_pipe_push(pipe, numbered(i), NULL);
     assert_int_equal(pthread_create(&consumer, NULL, pop_one_later, pipe), 0);
-    mr_pipe_push(pipe, numbered(CAPACITY));
+    mr_pipe_push(pipe, numbered(CAPACITY), NULL);
     assert_int_equal(pthread_join(consumer, NULL), 0);
     assert_int_equal(mr_pipe_fill(pipe), CAPACITY - 1);
     mr_pipe_free(pipe);
