@@ -66,7 +66,7 @@ void mr_lane_end_source(struct mr_lane *lane, struct mr_lane_sender *sender,
     sender->source = NULL;
 }
 
-/* `all`: the graph is drained, nobody uses them any more. */
+/* `all`: the graph is gone, nobody uses them any more. */
 static void free_ended(struct mr_lane *lane, bool all)
 {
     struct mr_lane_ended **at = &lane->ended;
@@ -499,7 +499,7 @@ static uint64_t turn(void *context)
     return lane->is_behind ? 0 : lane->next_tick_ns;
 }
 
-/* Without an end; freed when the graph is drained. */
+/* Without an end: filters know its streams as long as there are filters. */
 static void let_source(struct mr_lane *lane, struct mr_lane_sender *sender)
 {
     struct mr_lane_ended *ended = malloc(sizeof(*ended));
@@ -547,7 +547,6 @@ static void end(void *context)
     mr_senders_sweep(&lane->senders, leave, lane);
     mr_lane_free_left(lane);
     (void)mr_graph_drain(lane->config.graph); /* its failure is the graph's status */
-    free_ended(lane, true);
     mr_store_release(&lane->has_ended, true); /* [E] */
 }
 
@@ -622,4 +621,9 @@ void mr_lane_join(struct mr_lane *lane)
     pthread_mutex_destroy(&lane->given_lock);
     (void)close(lane->epoll_fd);
     (void)close(lane->wake_fd);
+}
+
+void mr_lane_fini(struct mr_lane *lane)
+{
+    free_ended(lane, true);
 }

@@ -9,6 +9,7 @@
  *     mr_lane_stop(&lane, deadline_ns);          // any thread: senders are told to MOVE, and may until then
  *     mr_driver_stop(&driver);                   // waits for it: its graph is drained then
  *     mr_lane_join(&lane);
+ *     mr_lane_fini(&lane);                       // when its graph was freed
  *
  * Custody (net/custody.h): a frame is acknowledged when it is here, and goes into the graph when its sender knows that it
  * was. What is in the spool counts as taken; without one, what is in this process' memory.
@@ -110,7 +111,9 @@ void mr_lane_wake(struct mr_lane *lane);
 uint32_t mr_lane_load(const struct mr_lane *lane);
 /* Whether nothing drives it any more. Any thread, until join. */
 bool mr_lane_has_ended(const struct mr_lane *lane);
-/* After it has ended: frees what it has. */
+/* After it has ended: frees what it has, but for the sources. */
 void mr_lane_join(struct mr_lane *lane);
+/* After its graph was freed: the sources, whose streams filters know until they are closed. */
+void mr_lane_fini(struct mr_lane *lane);
 
 #endif

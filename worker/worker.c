@@ -669,6 +669,8 @@ static int run(struct worker *worker)
     }
     write_stats(worker, mr_clock_monotonic_ns());
     mr_worker_graphs_free(worker->graphs);
+    for (uint32_t i = 0; i < worker->lane_count; i++)
+        mr_lane_fini(&worker->lanes[i]);
     for (uint32_t i = 0; i < MR_WORKER_LANES_MAX; i++)
         while (worker->recovered[i]) { /* of lanes that were not started */
             struct mr_lane_recovered *recovered = worker->recovered[i];

@@ -136,6 +136,7 @@ static void leave(struct rig *rig)
     mr_driver_stop(&rig->driver);
     mr_lane_join(&rig->lane);
     mr_graph_free(rig->graph);
+    mr_lane_fini(&rig->lane);
     mr_asks_fini(&rig->asks);
     mr_spool_close(rig->spool);
 }

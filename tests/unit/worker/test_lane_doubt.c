@@ -653,6 +653,7 @@ static void stop_receivers(struct chain *chain)
 
         mr_lane_join(&receiver->lane);
         mr_graph_free(receiver->graph);
+        mr_lane_fini(&receiver->lane);
         mr_asks_fini(&receiver->asks);
         assert_int_equal(receiver->lane.left_in_doubt, 0);
         assert_int_equal(mr_load_relaxed(&receiver->counters.frames_in_doubt), 0);
