@@ -5,7 +5,7 @@
  * reannounce           forward           merge            release add [R], acquire load in merge.c
  * is_open, frames_*    forward           stats, at exit   relaxed: numbers, ordered with nothing
  * max_frame            forward           merge            relaxed: a number; what was made before it grew less is counted
- * Pairs: [S]-[T] what was pushed before the stop. Progress: wait-free but for process().
+ * Pairs: [S]-[T] nothing but the value itself: lanes still push behind it. Progress: wait-free but for process().
  */
 #include "pipeline/filters/forward.h"
 
