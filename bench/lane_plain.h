@@ -26,8 +26,9 @@ void lane_plain_reset(struct lane_plain *plain);
 void lane_plain_run(struct lane_plain *plain, const uint64_t *words, uint64_t count);
 uint64_t lane_plain_calls(const struct lane_plain *plain);
 uint32_t lane_plain_paths(const struct lane_plain *plain);
+/* After two million the hashes are forgotten: what comes again then counts again. */
 uint64_t lane_plain_shapes(const struct lane_plain *plain);
-uint64_t lane_plain_trees(const struct lane_plain *plain); /* 0 if not consed */
+uint64_t lane_plain_trees(const struct lane_plain *plain); /* the same; 0 if not consed */
 void lane_plain_free(struct lane_plain *plain);            /* NULL allowed */
 
 #endif

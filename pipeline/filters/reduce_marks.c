@@ -196,10 +196,10 @@ static enum mr_status reopen_all(struct mr_reduce *reduce,
                                      .flags = call->flags};
         status = reopen(reduce, stream, call, &opens[i]);
     }
+    /* Carried: nobody who asks for traces would get it whole. */
     for (uint32_t i = 0; i < stream->trace_count && status == MR_OK; i++) {
         stream->traces[i].closed -= from->trace_calls[i];
-        stream->traces[i].is_carried =
-            true; /* nobody who asks for traces gets it whole */
+        stream->traces[i].is_carried = true;
     }
     mr_reduce_break_traces(stream); /* which calls of it have ended is not known */
     if (status == MR_OK && stream->trace_count)
