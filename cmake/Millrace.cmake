@@ -57,6 +57,14 @@ function(mr_test_properties name label)
     ENVIRONMENT "${MR_TEST_ENVIRONMENT}")
 endfunction()
 
+# What several cmocka tests share, built once.
+function(mr_test_library name)
+  cmake_parse_arguments(PARSE_ARGV 1 arg "" "" "SOURCES;DEPS")
+  if(NOT MR_FUZZ)
+    mr_library(${name} SOURCES ${arg_SOURCES} DEPS ${arg_DEPS} pkg::cmocka)
+  endif()
+endfunction()
+
 function(mr_cmocka_test label name)
   cmake_parse_arguments(PARSE_ARGV 2 arg "ONE_THREAD" "TIMEOUT" "SOURCES;DEPS")
   if(MR_FUZZ)
