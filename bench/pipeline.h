@@ -52,6 +52,12 @@ struct mr_bench_run {
     uint32_t count, stack;
 };
 
+/* Where messages tell trace ids, in the bytes of a recorded stream: each time that it is sent they are others. */
+struct mr_bench_traces {
+    size_t *words; /* where a word begins that has 62 bits of one */
+    uint32_t count, capacity, generation;
+};
+
 struct mr_bench_stream {
     struct mr_hello
         hello; /* of a made stream: constants; of a recorded one: owned by `message` */
@@ -65,9 +71,10 @@ struct mr_bench_stream {
     uint32_t run_count, run_capacity, stacks;
     bool
         is_recorded; /* each loop is a new source; of a made one, the next loop goes on where the last one ended */
-    struct mr_bench_made *made; /* of a made stream */
-    uint8_t *bytes;             /* of a recorded one: what lies in frames */
-    const char *const *outer;   /* globs of outer frames; of static life */
+    struct mr_bench_made *made;     /* of a made stream */
+    uint8_t *bytes;                 /* of a recorded one: what lies in frames */
+    struct mr_bench_traces *traces; /* the same */
+    const char *const *outer;       /* globs of outer frames; of static life */
     uint32_t outer_count;
 };
 
@@ -188,7 +195,7 @@ struct mr_bench_replay {
 };
 #define MR_BENCH_REPLAY_SPARE 64
 void mr_bench_begin_anew(struct mr_bench_replay *replay, struct mr_bench_stream *stream);
-/* The same, of a stream that was recorded. */
+/* The same, of a stream that was recorded, whose traces have new ids from now on: nobody may still read its frames. */
 void mr_bench_replay_later(struct mr_bench_replay *replay,
                            const struct mr_bench_stream *stream);
 /* Borrows the stream's strings. */

@@ -421,6 +421,9 @@ void mr_bench_stream_free(struct mr_bench_stream *stream)
             free(stream->runs[i].words);
         mr_hello_free(&stream->message);
     }
+    if (stream->traces)
+        free(stream->traces->words);
+    free(stream->traces);
     free(stream->bytes);
     free(stream->frames);
     free(stream->runs);

@@ -13,6 +13,8 @@
 #define RECORDING_MAX ((size_t)1 << 31)
 #define RUN_NS (300 * MR_SECOND_NS)
 #define STACKS_MAX 64u
+#define TRACES_FIRST 1024u
+#define WORD_SIZE 8u
 
 static enum mr_status run_program(struct mr_pipeline_bench *bench,
                                   const struct mr_words *argv,
@@ -68,6 +70,33 @@ static enum mr_status read_file(const char *path, uint8_t **bytes, size_t *size)
     return status;
 }
 
+/* `word`: where the first word of the trace id of a message lies. */
+static enum mr_status add_trace(struct mr_bench_traces *traces, size_t word)
+{
+    if (traces->count == traces->capacity) {
+        uint32_t capacity = traces->capacity ? 2 * traces->capacity : TRACES_FIRST;
+        size_t *grown = realloc(traces->words, capacity * sizeof(*grown));
+
+        if (!grown)
+            return MR_ENOMEM;
+        traces->words = grown;
+        traces->capacity = capacity;
+    }
+    traces->words[traces->count++] = word;
+    return MR_OK;
+}
+
+/* A record that is no enter or exit, and begins at `at`. */
+static enum mr_status note_record(const struct mr_bench_stream *stream,
+                                  const struct mr_record *record, const uint8_t *at)
+{
+    bool is_message = record->kind == MR_RECORD_SEND || record->kind == MR_RECORD_RECEIVE;
+
+    return is_message
+               ? add_trace(stream->traces, (size_t)(at - stream->bytes) + WORD_SIZE)
+               : MR_OK;
+}
+
 /* Enters and exits of a chunk, as words for the plain loop. */
 static enum mr_status add_words(struct mr_bench_stream *stream,
                                 const struct mr_chunk *chunk)
@@ -75,16 +104,22 @@ static enum mr_status add_words(struct mr_bench_stream *stream,
     static struct mr_record_reader reader;
     static struct mr_record record;
     struct mr_bench_run run = {.stack = chunk->stream % STACKS_MAX};
-    enum mr_status status;
+    enum mr_status status = MR_OK;
+    const uint8_t *at;
 
     run.words = malloc((chunk->records + 1) * sizeof(*run.words));
     if (!run.words)
         return MR_ENOMEM;
     mr_record_reader_init(&reader, chunk);
-    while ((status = mr_record_next(&reader, &record)) == MR_OK)
-        if (record.kind == 0)
+    while (status == MR_OK) {
+        at = reader.at;
+        status = mr_record_next(&reader, &record);
+        if (status == MR_OK && record.kind == 0)
             run.words[run.count++] = mr_word_event(
                 record.site, record.is_exit ? MR_WORD_EXIT : 0, record.ticks);
+        else if (status == MR_OK)
+            status = note_record(stream, &record, at);
+    }
     if (stream->run_count == 0 || chunk->ticks < stream->first_ticks)
         stream->first_ticks = chunk->ticks;
     if (reader.ticks > stream->last_ticks)
@@ -154,7 +189,11 @@ enum mr_status mr_bench_record(struct mr_pipeline_bench *bench, const char *name
     char path[PATH_MAX];
     enum mr_status status;
 
-    *stream = (struct mr_bench_stream){.is_recorded = true, .stacks = STACKS_MAX};
+    *stream = (struct mr_bench_stream){.is_recorded = true,
+                                       .stacks = STACKS_MAX,
+                                       .traces = calloc(1, sizeof(*stream->traces))};
+    if (!stream->traces)
+        return MR_ENOMEM;
     (void)snprintf(path, sizeof(path), "%.*s/%s.recording", PATH_MAX - 64, bench->scratch,
                    name);
     status = mr_receiver_start_recording(&receiver, path, error);

@@ -1,17 +1,20 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * A stream that is sent again and again: each time as a source of its own that lived later, so that no program of the same
- * name goes back in time. What tells a time of day, and nothing else, is changed: the clock in HELLO, and dict items sync.
+ * name goes back in time. What tells a time of day is changed: the clock in HELLO, and dict items sync; and the trace ids of messages,
+ * as a part would else meet the other end of its edges in another time.
  */
 #include "bench/pipeline.h"
 
 #include "base/assert.h"
+#include "net/bytes.h"
 
 #include <stdlib.h>
 #include <string.h>
 
 /* No more: what is told of each second and path would be of a few events. */
 #define APART_NS MR_MILLISECOND_NS
+#define TRACE_SHIFT 8 /* within the 62 bits */
 /* A worker takes no time that is more than a day off: then it is the recording's own time again. */
 #define LATER_MAX_NS (12 * MR_HOUR_NS)
 
@@ -25,6 +28,23 @@ static uint64_t length_ns(const struct mr_bench_stream *stream)
            mr_clock_info_ns(clock, stream->first_ticks);
 }
 
+/* Ids that no time before had, in all of the stream's messages. */
+static void rename_traces(const struct mr_bench_stream *stream)
+{
+    struct mr_bench_traces *traces = stream->traces;
+    uint64_t before, change;
+
+    if (!traces)
+        return;
+    before = traces->generation++;
+    change = (before ^ traces->generation) << TRACE_SHIFT;
+    for (uint32_t i = 0; i < traces->count; i++) {
+        uint8_t *at = stream->bytes + traces->words[i];
+
+        (void)mr_put_u64(at, mr_get_u64(at) ^ change);
+    }
+}
+
 void mr_bench_replay_later(struct mr_bench_replay *replay,
                            const struct mr_bench_stream *stream)
 {
@@ -32,6 +52,7 @@ void mr_bench_replay_later(struct mr_bench_replay *replay,
         replay->later_ns += replay->length_ns + APART_NS;
     if (replay->later_ns > LATER_MAX_NS)
         replay->later_ns = 0;
+    rename_traces(stream);
     replay->stream = stream;
     replay->length_ns = length_ns(stream);
     replay->plays++;

@@ -104,22 +104,24 @@ static enum mr_status record_sqlite(struct mr_pipeline_bench *bench,
     return status;
 }
 
-static enum mr_status record_requests(struct mr_pipeline_bench *bench,
-                                      const struct mr_stream_kind *kind,
-                                      struct mr_bench_stream *stream,
-                                      struct mr_error *error)
+/* A program of bench/programs that has the stream's name. */
+static enum mr_status record_program(struct mr_pipeline_bench *bench,
+                                     const struct mr_stream_kind *kind,
+                                     struct mr_bench_stream *stream,
+                                     struct mr_error *error)
 {
+    char source[BUILD_NAME], object[BUILD_NAME], program[BUILD_NAME];
     struct mr_words objects = {0};
     enum mr_status status = need_build(bench, error);
     const char *flags = "-std=c17 -D_GNU_SOURCE -Isource";
 
-    (void)kind;
+    (void)snprintf(source, sizeof(source), "bench/programs/%s.c", kind->name);
+    (void)snprintf(object, sizeof(object), "%s.hooks.o", kind->name);
+    (void)snprintf(program, sizeof(program), "%s.hooks", kind->name);
     if (status == MR_OK)
-        status = compile(bench, "bench/programs/requests.c", "requests.hooks.o", flags,
-                         &objects, error);
+        status = compile(bench, source, object, flags, &objects, error);
     if (status == MR_OK)
-        status =
-            link_and_record(bench, "requests.hooks", &objects, "4 20000", stream, error);
+        status = link_and_record(bench, program, &objects, "4 20000", stream, error);
     mr_words_fini(&objects);
     return status;
 }
@@ -137,7 +139,8 @@ const struct mr_stream_kind mr_stream_kinds[] = {
     {"never", make, {.kind = MR_MADE_SHAPES}, MAIN},
     {"never-few", make, {.kind = MR_MADE_SHAPES, .levels = 3}, MAIN},
     {"sqlite", record_sqlite, {.number = 0}, MR_STREAMS_RECORDED},
-    {"requests", record_requests, {.number = 0}, MR_STREAMS_RECORDED},
+    {"requests", record_program, {.number = 0}, MR_STREAMS_RECORDED},
+    {"services", record_program, {.number = 0}, MR_STREAMS_RECORDED},
     {"shapes-1", make, {.kind = MR_MADE_SHAPES, .number = 1}, MR_STREAMS_SHAPES},
     {"shapes-10", make, {.kind = MR_MADE_SHAPES, .number = 10}, MR_STREAMS_SHAPES},
     {"shapes-100", make, {.kind = MR_MADE_SHAPES, .number = 100}, MR_STREAMS_SHAPES},
