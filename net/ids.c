@@ -4,11 +4,15 @@
 #define XXH_INLINE_ALL
 #include <xxhash.h>
 
+#include "base/compiler.h"
 #include "base/hash.h"
 #include "net/bytes.h"
 #include "net/varint.h"
 
 #define ID_SIZE ((size_t)16)
+#define DOMAIN_MAX 16
+#define NUMBERS_MAX 2
+#define DOMAIN(text) mr_span_of((text), sizeof(text)) /* with its zero byte */
 
 /* Strings have any length, so they are hashed as a stream; the state lies on the stack. */
 static void add_text(XXH3_state_t *state, const char *text)
@@ -58,7 +62,7 @@ struct mr_id mr_id_span(const char *app, const char *name)
 
 struct mr_id mr_id_unknown_site(void)
 {
-    return mr_hash128(mr_span_of("mr-site-unknown", sizeof("mr-site-unknown")));
+    return mr_hash128(DOMAIN("mr-site-unknown"));
 }
 
 struct mr_id mr_id_scope(const char *app, const char *version, const char *host)
@@ -87,7 +91,7 @@ struct mr_id mr_id_span_counter(const char *name)
 static struct mr_id id_of_pair(struct mr_span domain, struct mr_id parent,
                                struct mr_id site)
 {
-    uint8_t bytes[16 + 2 * ID_SIZE];
+    uint8_t bytes[DOMAIN_MAX + 2 * ID_SIZE];
 
     memcpy(bytes, domain.data, domain.size);
     mr_id_put(parent, bytes + domain.size);
@@ -97,12 +101,12 @@ static struct mr_id id_of_pair(struct mr_span domain, struct mr_id parent,
 
 struct mr_id mr_id_path(struct mr_id parent, struct mr_id site)
 {
-    return id_of_pair(mr_span_of("mr-path", sizeof("mr-path")), parent, site);
+    return id_of_pair(DOMAIN("mr-path"), parent, site);
 }
 
 struct mr_id mr_id_outer_path(struct mr_id parent, struct mr_id site)
 {
-    return id_of_pair(mr_span_of("mr-outer", sizeof("mr-outer")), parent, site);
+    return id_of_pair(DOMAIN("mr-outer"), parent, site);
 }
 
 static void add_id(XXH3_state_t *state, struct mr_id id)
@@ -118,43 +122,44 @@ static void add_u8(XXH3_state_t *state, uint8_t value)
     (void)XXH3_128bits_update(state, &value, 1);
 }
 
-/* `domain`, an id, a number. */
-static struct mr_id id_of_number(const char *domain, struct mr_id id, uint64_t number)
+/* `domain` with its zero byte, an id, `count` numbers: of parts and their edges, of which each call tree has some, so they are laid out and hashed at once. */
+static MR_ALWAYS_INLINE struct mr_id id_of_numbers(struct mr_span domain, struct mr_id id,
+                                                   const uint64_t *numbers,
+                                                   uint32_t count)
 {
-    XXH3_state_t state;
+    uint8_t bytes[DOMAIN_MAX + ID_SIZE + NUMBERS_MAX * sizeof(uint64_t)];
+    uint8_t *at = bytes + domain.size;
 
-    (void)XXH3_128bits_reset(&state);
-    add_text(&state, domain);
-    add_id(&state, id);
-    add_u64(&state, number);
-    return digest(&state);
+    memcpy(bytes, domain.data, domain.size);
+    mr_id_put(id, at);
+    at += ID_SIZE;
+    for (uint32_t i = 0; i < count; i++)
+        at = mr_put_u64(at, numbers[i]);
+    return mr_hash128(mr_span_of(bytes, (size_t)(at - bytes)));
 }
 
 struct mr_id mr_id_message(struct mr_id trace, uint64_t span)
 {
-    return id_of_number("mr-message", trace, span);
+    return id_of_numbers(DOMAIN("mr-message"), trace, &span, 1);
 }
 
 struct mr_id mr_id_hand_off(struct mr_id source, uint64_t number)
 {
-    return id_of_number("mr-hand-off", source, number);
+    return id_of_numbers(DOMAIN("mr-hand-off"), source, &number, 1);
 }
 
 struct mr_id mr_id_next(struct mr_id part)
 {
-    return id_of_number("mr-next", part, 0);
+    const uint64_t none = 0;
+
+    return id_of_numbers(DOMAIN("mr-next"), part, &none, 1);
 }
 
 struct mr_id mr_id_part(struct mr_id source, uint32_t stream, uint64_t number)
 {
-    XXH3_state_t state;
+    const uint64_t numbers[] = {stream, number};
 
-    (void)XXH3_128bits_reset(&state);
-    add_text(&state, "mr-part");
-    add_id(&state, source);
-    add_u64(&state, stream);
-    add_u64(&state, number);
-    return digest(&state);
+    return id_of_numbers(DOMAIN("mr-part"), source, numbers, MR_ARRAY_COUNT(numbers));
 }
 
 struct mr_id mr_id_joined(uint8_t flags, struct mr_id path, struct mr_id node,

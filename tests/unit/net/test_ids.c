@@ -59,6 +59,22 @@ static void counters_are_hashes_of_their_names(void **state)
           "df314146 ab3720d5 5a21cd2c 5afa6d95");
 }
 
+static void parts_and_edges_are_hashes_of_what_they_are(void **state)
+{
+    const uint64_t number = UINT64_C(0x1122334455667788);
+
+    (void)state;
+#define NUMBER "\x88\x77\x66\x55\x44\x33\x22\x11"
+    CHECK(mr_id_message(a, number), "mr-message\0" A NUMBER,
+          "354fda61 f227552d 48fbc01a 5d0d314f");
+    CHECK(mr_id_hand_off(a, number), "mr-hand-off\0" A NUMBER,
+          "61f0e235 f6033e64 b92c85cb a8a9b1fc");
+    CHECK(mr_id_next(a), "mr-next\0" A "\0\0\0\0\0\0\0\0",
+          "246e2584 c3c1695b 9b63dfca 02fc52fb");
+    CHECK(mr_id_part(a, 0x01020304, number), "mr-part\0" A "\4\3\2\1\0\0\0\0" NUMBER,
+          "666d027b 57a4dfd6 9bc1a0b8 135639b2");
+}
+
 static void nodes_are_hashes_of_their_children(void **state)
 {
     const struct mr_node_child children[] = {{b, 0}, {a, 3}};
@@ -137,6 +153,7 @@ int main(void)
         cmocka_unit_test(sites_are_hashes_of_what_they_are),
         cmocka_unit_test(scopes_and_paths_are_hashes_of_what_they_are),
         cmocka_unit_test(counters_are_hashes_of_their_names),
+        cmocka_unit_test(parts_and_edges_are_hashes_of_what_they_are),
         cmocka_unit_test(nodes_are_hashes_of_their_children),
         cmocka_unit_test(a_node_with_more_children_than_scratch_holds_is_refused),
         cmocka_unit_test(texts_of_any_length_have_ids_of_their_own),
