@@ -75,11 +75,13 @@
  */
 #define MR_TLS_INITIAL_EXEC __attribute__((tls_model("initial-exec")))
 
-/* Zero bits above the highest, below the lowest one of a 64-bit value, which is not 0. */
 /* An address in the frame of the function that this stands in. */
 #define MR_FRAME_ADDRESS() ((uintptr_t)__builtin_frame_address(0))
+
+/* Zero bits above the highest, below the lowest one of a 64-bit value, which is not 0. */
 #define MR_LEADING_ZEROS64(value) __builtin_clzll(value)
 #define MR_TRAILING_ZEROS64(value) __builtin_ctzll(value)
+#define MR_BYTE_SWAP64(value) __builtin_bswap64(value)
 
 /* Bytes of a cache line on every machine we support (x86-64, most aarch64 servers). */
 #define MR_CACHE_LINE 64

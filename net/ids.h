@@ -9,9 +9,11 @@
 #include <stdint.h>
 
 #include "base/buffer.h"
+#include "base/compiler.h"
 #include "base/id.h"
 #include "base/span.h"
 #include "base/status.h"
+#include "net/bytes.h"
 #include "net/control.h"
 
 struct mr_id mr_id_function(struct mr_span build_id, const char *path,
@@ -52,24 +54,16 @@ enum mr_status mr_node_child_put(struct mr_buffer *out,
 enum mr_status mr_node_child_next(struct mr_span *children,
                                   struct mr_node_child *child); /* MR_END, MR_EFORMAT */
 
-/* 16 bytes as on the wire. */
+/* 16 bytes as on the wire: big-endian. By words, as ids are most of what deltas are made of. */
 static inline void mr_id_put(struct mr_id id, uint8_t out[16])
 {
-    for (int i = 0; i < 8; i++) {
-        out[i] = (uint8_t)(id.hi >> (56 - 8 * i));
-        out[8 + i] = (uint8_t)(id.lo >> (56 - 8 * i));
-    }
+    (void)mr_put_u64(mr_put_u64(out, MR_BYTE_SWAP64(id.hi)), MR_BYTE_SWAP64(id.lo));
 }
 
 static inline struct mr_id mr_id_get(const uint8_t in[16])
 {
-    struct mr_id id = {0, 0};
-
-    for (int i = 0; i < 8; i++) {
-        id.hi = id.hi << 8 | in[i];
-        id.lo = id.lo << 8 | in[8 + i];
-    }
-    return id;
+    return (struct mr_id){MR_BYTE_SWAP64(mr_get_u64(in)),
+                          MR_BYTE_SWAP64(mr_get_u64(in + 8))};
 }
 
 /* 16 bytes off the front of `in`. False: there are fewer. */
