@@ -253,9 +253,9 @@ static enum mr_status run_events(struct mr_reduce *reduce,
     while (status == MR_OK && at < reduce->event_count) {
         struct mr_event *event;
 
-        at = mr_reduce_run(reduce, stream, at);
+        status = mr_reduce_run(reduce, stream, &at);
         event = &reduce->events[at];
-        if (at == reduce->event_count ||
+        if (status != MR_OK || at == reduce->event_count ||
             (is_followed && !mr_reduce_is_in_order(reduce, stream, event)))
             break;
         reduce->place = reduce->taken + at++;

@@ -425,9 +425,9 @@ static MR_ALWAYS_INLINE void mr_reduce_count_call(struct mr_reduce *reduce,
 /* reduce_inner.c: calls inside a call tree that end ok, from `first` on until an event is anything else; how many. */
 uint32_t mr_reduce_inner(struct mr_reduce *reduce, struct mr_reduce_stream *stream,
                          uint32_t first);
-/* reduce_run.c: takes events of the run from `at` on until one needs mr_reduce_step(); the place of that one. */
-uint32_t mr_reduce_run(struct mr_reduce *reduce, struct mr_reduce_stream *stream,
-                       uint32_t at);
+/* reduce_run.c: takes events of the run from `*at` on until one needs mr_reduce_step(), whose place that is then. */
+enum mr_status mr_reduce_run(struct mr_reduce *reduce, struct mr_reduce_stream *stream,
+                             uint32_t *at);
 /*
  * reduce_run.c: traces of a REPEATS batch from number `first` on, until some must be taken as events: the number of the first of
  * these, and how many (`leave`).

@@ -74,9 +74,26 @@ static uint32_t find_shape(const struct mr_reduce *reduce,
     return node == MR_NODE_NONE ? 0 : mr_reduce_find_shape(reduce, frame->path, node);
 }
 
+/* The innermost call is the root of the only open tree, which is counted: it ends. */
+static enum mr_status end_root(struct mr_reduce *reduce, struct mr_reduce_stream *stream,
+                               const struct mr_shape *shape, uint64_t ns,
+                               const struct mr_event *close)
+{
+    enum mr_status status = MR_OK;
+
+    if (stream->has_links)
+        status = mr_reduce_links_close(reduce, stream, shape, close, false);
+    stream->depth--;
+    if (stream->depth)
+        stream->frames[stream->depth - 1].child_ns += ns;
+    mr_reduce_exemplars_drop(reduce, &stream->traces[0]);
+    mr_reduce_drop_trace(stream);
+    return status;
+}
+
 /* The root of the only open tree ends, whose shape is known. False, with nothing changed: for the slow path. */
 static bool close_root(struct mr_reduce *reduce, struct mr_reduce_stream *stream,
-                       const struct mr_event *event)
+                       const struct mr_event *event, enum mr_status *status)
 {
     struct mr_open_call *frame = &stream->frames[stream->depth - 1];
     struct mr_trace *trace = &stream->traces[0];
@@ -86,8 +103,7 @@ static bool close_root(struct mr_reduce *reduce, struct mr_reduce_stream *stream
     struct mr_shape *shape;
 
     if (!entry || event->flags != MR_EVENT_ROOT || stream->trace_count != 1 ||
-        !stream->is_collecting || stream->has_links || trace->is_carried ||
-        !mr_reduce_in_window(reduce, event->ns))
+        !stream->is_collecting || !mr_reduce_in_window(reduce, event->ns))
         return false;
     set_time(reduce, &ended, event->ns - frame->enter_ns);
     shape = ready_shape(reduce, find_shape(reduce, stream, entry->last_shape), &ended);
@@ -102,10 +118,7 @@ static bool close_root(struct mr_reduce *reduce, struct mr_reduce_stream *stream
     stream->closed++;
     mr_reduce_count_call(reduce, path, ended.ns, ended.ns - frame->child_ns, ended.bin);
     count_trace(reduce, entry, shape, &ended, event);
-    if (stream->depth > 1)
-        frame[-1].child_ns += ended.ns;
-    stream->depth--;
-    mr_reduce_drop_trace(stream);
+    *status = end_root(reduce, stream, shape, ended.ns, event);
     return true;
 }
 
@@ -366,39 +379,47 @@ static void learn_trace(struct mr_reduce *reduce, const struct mr_reduce_stream 
                            reduce->nodes_known);
 }
 
-uint32_t mr_reduce_run(struct mr_reduce *reduce, struct mr_reduce_stream *stream,
-                       uint32_t at)
+/* The event at `*at` is no call inside a call tree: a whole trace that was met before, or the end of one. False: for the slow path. */
+static bool take_root(struct mr_reduce *reduce, struct mr_reduce_stream *stream,
+                      uint32_t *at, enum mr_status *status)
+{
+    const struct mr_event *event = &reduce->events[*at];
+    uint32_t taken = 0;
+
+    if (event->kind == MR_EVENT_CLOSE && stream->depth) {
+        bool has_links = stream->has_links;
+
+        if (!close_root(reduce, stream, event, status))
+            return false;
+        if (!has_links)
+            learn_trace(reduce, stream, reduce->events, *at);
+        taken = 1;
+    } else if (event->kind == MR_EVENT_OPEN && event->flags == MR_EVENT_ROOT &&
+               !stream->trace_count) {
+        taken = take_trace(reduce, stream, event, reduce->event_count - *at);
+    }
+    *at += taken;
+    return taken > 0;
+}
+
+enum mr_status mr_reduce_run(struct mr_reduce *reduce, struct mr_reduce_stream *stream,
+                             uint32_t *at)
 {
     bool is_folded = reduce->config->exactness == MR_EXACTNESS_FOLDED;
     const struct mr_nesting *nesting = reduce->nesting;
     const uint32_t count = reduce->event_count;
-    struct mr_event *events = reduce->events;
-    uint32_t taken;
+    enum mr_status status = MR_OK;
 
     if (stream->counts)
-        return at;
-    while (at < count) {
-        const struct mr_event *event;
-
+        return MR_OK;
+    while (status == MR_OK && *at < count) {
         if (stream->depth > (nesting ? nesting->outer_depth : 0) &&
             (is_folded || !stream->is_collecting))
-            at += mr_reduce_inner(reduce, stream, at);
-        if (at == count || !is_folded ||
-            (nesting && !mr_reduce_is_in_order(reduce, stream, &events[at])))
+            *at += mr_reduce_inner(reduce, stream, *at);
+        if (*at == count || !is_folded ||
+            (nesting && !mr_reduce_is_in_order(reduce, stream, &reduce->events[*at])) ||
+            !take_root(reduce, stream, at, &status))
             break;
-        event = &events[at];
-        if (event->kind == MR_EVENT_CLOSE && stream->depth &&
-            close_root(reduce, stream, event)) {
-            learn_trace(reduce, stream, events, at++);
-            continue;
-        }
-        if (event->kind != MR_EVENT_OPEN || event->flags != MR_EVENT_ROOT ||
-            stream->trace_count)
-            break;
-        taken = take_trace(reduce, stream, events + at, count - at);
-        if (!taken)
-            break;
-        at += taken;
     }
-    return at;
+    return status;
 }
