@@ -130,6 +130,13 @@ static MR_ALWAYS_INLINE uint64_t mr_event_word(const struct mr_event *event)
     return word;
 }
 
+/* Of what joins call trees: reconstruct gives it on as it is, and knows no more about it. */
+static MR_ALWAYS_INLINE bool mr_event_is_passed_on(const struct mr_event *event)
+{
+    return event->kind == MR_EVENT_WORD ||
+           (event->kind == MR_EVENT_LINK && event->site <= MR_LINK_CAPTURE);
+}
+
 #define MR_LOSS_NESTING_UNKNOWN                                                          \
     UINT32_MAX /* nobody followed the nesting: events missing between chunks */
 

@@ -2,7 +2,7 @@
 /*
  * Nesting, checked by who follows the calls anyway. reconstruct and reduce both keep the open calls of a stream. Where they run on
  * one thread, one behind the other, reconstruct gives events on as decode made them, and reduce checks, by one comparison
- * that it needs in any case, that each is an enter or an exit in order:
+ * that it needs in any case, that each is an enter or an exit in order, or what reconstruct would give on (a message, a capture):
  *
  *     reconstruct                                              reduce
  *     batch->nesting = how the stream's calls nest; emit  ->   takes the batch's events, which are well nested, then

@@ -312,9 +312,11 @@ static void begin_nesting(struct mr_reconstruct *rebuild,
 static bool may_follow(const struct mr_reconstruct *rebuild,
                        const struct mr_reconstruct_stream *stream)
 {
+    const struct mr_event *next = &rebuild->in->events[rebuild->read];
+
     return rebuild->config->is_followed && rebuild->out == rebuild->in &&
            rebuild->read >= rebuild->turns * FOLLOWED_MIN &&
-           rebuild->in->events[rebuild->read].kind <= MR_EVENT_EXIT &&
+           (next->kind <= MR_EVENT_EXIT || mr_event_is_passed_on(next)) &&
            !stream->stream->has_counters && stream->block_count == 0 &&
            !is_attached_inside(stream);
 }

@@ -85,6 +85,7 @@ FAULTS = {
     "followed-stepped-call-is-no-child": (FOLLOW, "    return !nesting->has_child_ended;", "    nesting->has_child_ended = false;\n    return true;"),
     "followed-attach-outlives-its-frame": (HOT, "is_sure(rebuild, stream) && !stream->attach_depth,", "is_sure(rebuild, stream),"),
     "loop-looked-for-an-event-late": (OUTER, "next_look(rebuild, rebuild->look_at + 1,", "next_look(rebuild, rebuild->look_at + 2,"),
+    "followed-attach-is-not-given-back": (FOLLOW, "    return mr_event_is_passed_on(event);", "    return event->kind == MR_EVENT_WORD || event->kind == MR_EVENT_LINK;"),
     "known-root-tells-no-part": ("pipeline/filters/reduce_run.c", "    if (stream->has_links)\n        status = mr_reduce_links_close", "    if (stream->has_links && !stream->links)\n        status = mr_reduce_links_close"),
     "learned-calls-without-a-tree": (CALLS, "    status = mr_reduce_count_part(reduce, stream);", "    status = MR_OK;"),
     "learned-callers-stay-in-the-tree": (CALLS, "    for (uint32_t i = root; i < stream->depth && status == MR_OK; i++)", "    for (uint32_t i = stream->depth - 1; i < stream->depth && status == MR_OK; i++)"),
