@@ -379,25 +379,47 @@ static void learn_trace(struct mr_reduce *reduce, const struct mr_reduce_stream 
                            reduce->nodes_known);
 }
 
-/* The event at `*at` is no call inside a call tree: a whole trace that was met before, or the end of one. False: for the slow path. */
-static bool take_root(struct mr_reduce *reduce, struct mr_reduce_stream *stream,
+/* The root of a call tree ends at `*at`. False: for the slow path. */
+static bool take_close(struct mr_reduce *reduce, struct mr_reduce_stream *stream,
+                       uint32_t *at, enum mr_status *status)
+{
+    bool has_links = stream->has_links;
+
+    if (!close_root(reduce, stream, &reduce->events[*at], status))
+        return false;
+    if (!has_links) /* among its events are others than calls, and no template has such */
+        learn_trace(reduce, stream, reduce->events, *at);
+    ++*at;
+    return true;
+}
+
+/* A message or a capture, all of its events. */
+static bool take_link(struct mr_reduce *reduce, struct mr_reduce_stream *stream,
                       uint32_t *at, enum mr_status *status)
 {
     const struct mr_event *event = &reduce->events[*at];
-    uint32_t taken = 0;
+    const struct mr_event *end = reduce->events + reduce->event_count;
 
-    if (event->kind == MR_EVENT_CLOSE && stream->depth) {
-        bool has_links = stream->has_links;
+    for (; event != end && *status == MR_OK && mr_event_is_passed_on(event); event++)
+        *status = mr_reduce_link(reduce, stream, event);
+    *at = (uint32_t)(event - reduce->events);
+    return true;
+}
 
-        if (!close_root(reduce, stream, event, status))
-            return false;
-        if (!has_links)
-            learn_trace(reduce, stream, reduce->events, *at);
-        taken = 1;
-    } else if (event->kind == MR_EVENT_OPEN && event->flags == MR_EVENT_ROOT &&
-               !stream->trace_count) {
-        taken = take_trace(reduce, stream, event, reduce->event_count - *at);
-    }
+/* The event at `*at` is no call inside a call tree. False: for the slow path. */
+static bool take_other(struct mr_reduce *reduce, struct mr_reduce_stream *stream,
+                       uint32_t *at, enum mr_status *status)
+{
+    const struct mr_event *event = &reduce->events[*at];
+    uint32_t taken;
+
+    if (event->kind == MR_EVENT_CLOSE)
+        return stream->depth && take_close(reduce, stream, at, status);
+    if (event->kind != MR_EVENT_OPEN)
+        return mr_event_is_passed_on(event) && take_link(reduce, stream, at, status);
+    if (event->flags != MR_EVENT_ROOT || stream->trace_count)
+        return false;
+    taken = take_trace(reduce, stream, event, reduce->event_count - *at);
     *at += taken;
     return taken > 0;
 }
@@ -418,7 +440,7 @@ enum mr_status mr_reduce_run(struct mr_reduce *reduce, struct mr_reduce_stream *
             *at += mr_reduce_inner(reduce, stream, *at);
         if (*at == count || !is_folded ||
             (nesting && !mr_reduce_is_in_order(reduce, stream, &reduce->events[*at])) ||
-            !take_root(reduce, stream, at, &status))
+            !take_other(reduce, stream, at, &status))
             break;
     }
     return status;
