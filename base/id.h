@@ -12,6 +12,7 @@
 #ifndef MR_BASE_ID_H
 #define MR_BASE_ID_H
 
+#include "base/compiler.h"
 #include "base/status.h"
 
 #include <stdbool.h>
@@ -52,11 +53,13 @@ static inline int mr_id_compare(struct mr_id a, struct mr_id b)
 
 /*
  * A 64-bit hash for tables in memory: good low bits even for ids that count up (constants
- * of MurmurHash3's finaliser). Not stable across versions: never store or send it.
+ * of MurmurHash3's finaliser). The key is the table's own (mr_hash_key()): ids come off the
+ * wire, and who does not know it cannot choose those that meet. Never store or send it.
  */
-static inline uint64_t mr_id_hash(struct mr_id id)
+static inline uint64_t mr_id_hash(struct mr_id id, uint64_t key)
 {
-    uint64_t mix = id.lo ^ (id.hi << 32 | id.hi >> 32) * UINT64_C(0x9e3779b97f4a7c15);
+    mr_u128 product = (mr_u128)(id.lo ^ key) * (id.hi ^ (key << 32 | key >> 32));
+    uint64_t mix = (uint64_t)product ^ (uint64_t)(product >> 64);
 
     mix = (mix ^ mix >> 33) * UINT64_C(0xff51afd7ed558ccd);
     mix = (mix ^ mix >> 33) * UINT64_C(0xc4ceb9fe1a85ec53);

@@ -3,6 +3,7 @@
 
 #include "base/assert.h"
 #include "base/compiler.h"
+#include "base/hash.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -35,10 +36,10 @@ void mr_table_clear(struct mr_table *table)
  * slot.
  */
 static struct mr_table_slot *slot_of(struct mr_table_slot *slots, size_t capacity,
-                                     struct mr_id id)
+                                     uint64_t key, struct mr_id id)
 {
     size_t mask = capacity - 1;
-    size_t at = (size_t)mr_id_hash(id) & mask;
+    size_t at = (size_t)mr_id_hash(id, key) & mask;
 
     MR_DEBUG_ASSERT(capacity && (capacity & mask) == 0);
     while (slots[at].entry && !mr_id_equal(slots[at].id, id))
@@ -51,7 +52,7 @@ uint32_t mr_table_find(const struct mr_table *table, struct mr_id id)
     if (table->count == 0)
         return MR_TABLE_NONE;
     /* A free slot's entry is 0, and 0 - 1 is MR_TABLE_NONE. */
-    return slot_of(table->slots, table->capacity, id)->entry - 1;
+    return slot_of(table->slots, table->capacity, table->key, id)->entry - 1;
 }
 
 static enum mr_status rehash(struct mr_table *table, size_t capacity)
@@ -60,9 +61,11 @@ static enum mr_status rehash(struct mr_table *table, size_t capacity)
 
     if (!slots)
         return MR_ENOMEM;
+    if (!table->slots)
+        table->key = mr_hash_key();
     for (size_t i = 0; i < table->capacity; i++) {
         if (table->slots[i].entry)
-            *slot_of(slots, capacity, table->slots[i].id) = table->slots[i];
+            *slot_of(slots, capacity, table->key, table->slots[i].id) = table->slots[i];
     }
     free(table->slots);
     table->slots = slots;
@@ -89,7 +92,8 @@ static enum mr_status add(struct mr_table *table, struct mr_id id, uint32_t inde
 
     if (status != MR_OK)
         return status;
-    *slot_of(table->slots, table->capacity, id) = (struct mr_table_slot){id, index + 1};
+    *slot_of(table->slots, table->capacity, table->key, id) =
+        (struct mr_table_slot){id, index + 1};
     table->count++;
     return MR_OK;
 }
@@ -117,7 +121,7 @@ enum mr_status mr_table_put(struct mr_table *table, struct mr_id id, uint32_t in
     MR_ASSERT(index != MR_TABLE_NONE);
     if (mr_table_find(table, id) == MR_TABLE_NONE)
         return add(table, id, index);
-    slot_of(table->slots, table->capacity, id)->entry = index + 1;
+    slot_of(table->slots, table->capacity, table->key, id)->entry = index + 1;
     return MR_OK;
 }
 
@@ -131,9 +135,10 @@ bool mr_table_remove(struct mr_table *table, struct mr_id id)
 
     if (mr_table_find(table, id) == MR_TABLE_NONE)
         return false;
-    hole = (size_t)(slot_of(table->slots, table->capacity, id) - table->slots);
+    hole =
+        (size_t)(slot_of(table->slots, table->capacity, table->key, id) - table->slots);
     for (at = (hole + 1) & mask; table->slots[at].entry; at = (at + 1) & mask) {
-        size_t home = (size_t)mr_id_hash(table->slots[at].id) & mask;
+        size_t home = (size_t)mr_id_hash(table->slots[at].id, table->key) & mask;
 
         if (((at - home) & mask) < ((at - hole) & mask))
             continue;

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * A hash table from ids to indices: open addressing, linear probing, a power of two of
- * 24-byte slots, at most 3/4 full. It grows by rehashing up to a limit of entries.
- * The indices point into an array of the
- * caller's, who owns the struct. One thread at a time.
+ * 24-byte slots, at most 3/4 full. It grows by rehashing up to a limit of entries. Each
+ * hashes by a key of its own, so that ids which a stranger chose do not meet. The indices
+ * point into an array of the caller's, who owns the struct. One thread at a time.
  *
  * Use:
  *     struct mr_table sites;
@@ -34,6 +34,7 @@ struct mr_table_slot {
 struct mr_table {
     struct mr_table_slot *slots;
     size_t capacity; /* slots; a power of two, or 0 before the first entry */
+    uint64_t key;    /* of their hash: mr_hash_key(), since there are slots */
     uint32_t count;
     uint32_t limit;
 };

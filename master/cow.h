@@ -13,7 +13,7 @@
  *   records  records                         records, one of them copied
  *
  * An array maps 0 .. count-1 (or any sparse u32) to records, by 32-way radix nodes. A map
- * takes ids to indices, by a 16-way trie over mr_id_hash(); its leaves never change. Since
+ * takes ids to indices, by a 16-way trie over mr_id_hash(), under a key of its own; its leaves never change. Since
  * nodes are stamped, what changed after generation g is found by walking only nodes with
  * a later stamp.
  *
@@ -66,6 +66,7 @@ struct mr_cow_array {
 struct mr_cow_map {
     void *root; /* NULL, node, or leaf with bit 0 set */
     uint32_t count;
+    uint64_t key; /* of the hash: mr_hash_key(), since there is a root */
 };
 
 #define MR_COW_GARBAGE_ITEMS 500 /* a chunk is about a page */

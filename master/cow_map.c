@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The trie of mr_cow_map: level n branches on bits 4n .. 4n+3 of the hash. Two ids that
- * share all 64 bits (which a hostile sender can make) end in a chain of leaves.
+ * share all 64 bits (which takes luck, or the map's key) end in a chain of leaves.
  */
 #include "master/cow.h"
 
 #include "base/assert.h"
+#include "base/hash.h"
 
 #include <stdlib.h>
 
@@ -49,7 +50,7 @@ static uint32_t branch(uint64_t hash, uint32_t level)
 
 uint32_t mr_cow_map_find(const struct mr_cow_map *map, struct mr_id id)
 {
-    uint64_t hash = mr_id_hash(id);
+    uint64_t hash = mr_id_hash(id, map->key);
     const void *slot = map->root;
 
     for (uint32_t level = 0; slot && !is_leaf(slot); level++)
@@ -89,13 +90,14 @@ static struct map_node *own_node(struct mr_cow *cow, struct map_node *node)
 }
 
 /* Pushes the leaf in *slot one level down. False: no memory, nothing changed. */
-static bool split(const struct mr_cow *cow, void **slot, uint32_t level)
+static bool split(const struct mr_cow *cow, const struct mr_cow_map *map, void **slot,
+                  uint32_t level)
 {
     struct map_node *node = new_node(cow);
 
     if (!node)
         return false;
-    node->slots[branch(mr_id_hash(leaf_of(*slot)->id), level)] = *slot;
+    node->slots[branch(mr_id_hash(leaf_of(*slot)->id, map->key), level)] = *slot;
     *slot = node;
     return true;
 }
@@ -103,16 +105,16 @@ static bool split(const struct mr_cow *cow, void **slot, uint32_t level)
 static enum mr_status insert(struct mr_cow *cow, struct mr_cow_map *map,
                              struct map_leaf *leaf)
 {
-    uint64_t hash = mr_id_hash(leaf->id);
+    uint64_t hash = mr_id_hash(leaf->id, map->key);
     void **slot = &map->root;
 
     for (uint32_t level = 0; *slot; level++) {
         if (is_leaf(*slot) &&
-            (level == MAP_LEVELS || mr_id_hash(leaf_of(*slot)->id) == hash)) {
+            (level == MAP_LEVELS || mr_id_hash(leaf_of(*slot)->id, map->key) == hash)) {
             leaf->next = leaf_of(*slot);
             break;
         }
-        if (is_leaf(*slot) && !split(cow, slot, level))
+        if (is_leaf(*slot) && !split(cow, map, slot, level))
             return MR_ENOMEM;
         struct map_node *node = own_node(cow, *slot);
         if (!node)
@@ -132,6 +134,8 @@ enum mr_status mr_cow_map_add(struct mr_cow *cow, struct mr_cow_map *map, struct
     struct map_leaf *leaf = malloc(sizeof(*leaf));
     if (!leaf)
         return MR_ENOMEM;
+    if (!map->root)
+        map->key = mr_hash_key();
     *leaf = (struct map_leaf){
         .head = {.generation = cow->generation, .kind = MR_COW_KIND_MAP_LEAF},
         .id = id,
@@ -161,5 +165,5 @@ static void free_slot(void *slot)
 void mr_cow_map_fini(struct mr_cow_map *map)
 {
     free_slot(map->root);
-    *map = (struct mr_cow_map){NULL, 0};
+    *map = (struct mr_cow_map){.root = NULL};
 }

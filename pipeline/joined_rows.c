@@ -82,7 +82,7 @@ void mr_joined_rows_begin(struct mr_joined_rows *rows)
 static uint32_t index_of(struct mr_joined_rows *rows, struct mr_delta_writer *writer,
                          const struct mr_joined *joined)
 {
-    uint32_t at = (uint32_t)mr_id_hash(joined->id) % MR_JOINED_ROWS_KNOWN;
+    uint32_t at = (uint32_t)(joined->id.lo % MR_JOINED_ROWS_KNOWN);
 
     if (!mr_id_equal(rows->known[at].id, joined->id)) {
         rows->known[at].id = joined->id;

@@ -2,13 +2,14 @@
 #include "worker/senders.h"
 
 #include "base/assert.h"
+#include "base/hash.h"
 
 #include <stdlib.h>
 #include <string.h>
 
 static struct mr_lane_sender **bucket_of(struct mr_senders *senders, struct mr_id id)
 {
-    return &senders->buckets[mr_id_hash(id) % MR_SENDERS_BUCKETS];
+    return &senders->buckets[mr_id_hash(id, senders->key) % MR_SENDERS_BUCKETS];
 }
 
 void mr_senders_init(struct mr_senders *senders, uint32_t limit)
@@ -16,6 +17,7 @@ void mr_senders_init(struct mr_senders *senders, uint32_t limit)
     MR_ASSERT(limit > 0);
     memset(senders, 0, sizeof(*senders));
     senders->limit = limit;
+    senders->key = mr_hash_key();
 }
 
 static bool forget(void *context, struct mr_lane_sender *sender)
@@ -33,7 +35,8 @@ void mr_senders_fini(struct mr_senders *senders)
 
 struct mr_lane_sender *mr_senders_find(const struct mr_senders *senders, struct mr_id id)
 {
-    struct mr_lane_sender *at = senders->buckets[mr_id_hash(id) % MR_SENDERS_BUCKETS];
+    struct mr_lane_sender *at =
+        senders->buckets[mr_id_hash(id, senders->key) % MR_SENDERS_BUCKETS];
 
     while (at && !mr_id_equal(at->id, id))
         at = at->next;

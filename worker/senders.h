@@ -53,6 +53,7 @@ struct mr_lane_sender {
 struct mr_senders {
     struct mr_lane_sender *buckets[MR_SENDERS_BUCKETS];
     uint32_t count, limit;
+    uint64_t key; /* of the hash: mr_hash_key() */
 };
 
 void mr_senders_init(struct mr_senders *senders, uint32_t limit);

@@ -148,6 +148,51 @@ static void random_operations_agree_with_a_plain_array(void **state)
     mr_table_fini(&table);
 }
 
+/* Slots in use one behind the other: as many as a search may have to look at. */
+static size_t longest_run(const struct mr_table *table)
+{
+    size_t longest = 0, run = 0;
+
+    for (size_t i = 0; i < 2 * table->capacity; i++) {
+        run = table->slots[i % table->capacity].entry ? run + 1 : 0;
+        longest = run > longest ? run : longest;
+    }
+    return longest;
+}
+
+/* Ids come off the wire: whoever knows how they are hashed could choose those that meet in one slot. */
+static void ids_that_a_stranger_chose_to_meet_do_not(void **state)
+{
+    struct mr_table table;
+    uint32_t index;
+
+    (void)state;
+    mr_table_init(&table, 4096);
+    for (uint32_t i = 0; i < 4096; i++) {
+        uint64_t hi = i + 1;
+        struct mr_id id = {hi, (hi << 32 | hi >> 32) * UINT64_C(0x9e3779b97f4a7c15)};
+
+        assert_int_equal(mr_table_find_or_add(&table, id, i, &index), MR_OK);
+        assert_int_equal(index, i);
+    }
+    assert_in_range(longest_run(&table), 1, 512);
+    mr_table_fini(&table);
+}
+
+static void no_two_tables_hash_alike(void **state)
+{
+    struct mr_table tables[2];
+
+    (void)state;
+    for (int i = 0; i < 2; i++) {
+        mr_table_init(&tables[i], 10);
+        assert_int_equal(mr_table_put(&tables[i], (struct mr_id){1, 2}, 7), MR_OK);
+    }
+    assert_true(tables[0].key != tables[1].key);
+    for (int i = 0; i < 2; i++)
+        mr_table_fini(&tables[i]);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -158,6 +203,8 @@ int main(void)
         cmocka_unit_test(a_full_table_refuses_new_ids_and_keeps_the_old),
         cmocka_unit_test(clearing_forgets_all_and_keeps_the_memory),
         cmocka_unit_test(random_operations_agree_with_a_plain_array),
+        cmocka_unit_test(ids_that_a_stranger_chose_to_meet_do_not),
+        cmocka_unit_test(no_two_tables_hash_alike),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

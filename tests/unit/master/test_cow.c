@@ -149,7 +149,7 @@ static void a_map_finds_each_id_in_each_version(void **state)
 {
     enum { IDS = 20000 };
     struct mr_cow cow;
-    struct mr_cow_map map = {NULL, 0}, half;
+    struct mr_cow_map map = {.root = NULL}, half;
 
     (void)state;
     mr_cow_init(&cow, &type);
@@ -179,27 +179,50 @@ static void a_map_finds_each_id_in_each_version(void **state)
 static void ids_of_one_hash_are_told_apart(void **state)
 {
     struct mr_cow cow;
-    struct mr_cow_map map = {NULL, 0};
-    const uint64_t odd = UINT64_C(0x9e3779b97f4a7c15);
+    struct mr_cow_map map = {.root = NULL};
 
     (void)state;
     mr_cow_init(&cow, &type);
     for (uint32_t i = 0; i < 50; i++) {
-        /* mr_id_hash() mixes lo ^ rotated hi * odd: choose lo so that it is 0 each time */
-        uint64_t hi = 1000 + i;
-        struct mr_id id = {hi, (hi << 32 | hi >> 32) * odd};
+        struct mr_id id = {1000 + i, map.key}; /* mr_id_hash() multiplies lo ^ key */
 
-        assert_int_equal(mr_id_hash(id), mr_id_hash((struct mr_id){0, 0}));
+        if (i > 1)
+            assert_int_equal(mr_id_hash(id, map.key),
+                             mr_id_hash((struct mr_id){0, map.key}, map.key));
         assert_int_equal(mr_cow_map_add(&cow, &map, id, i), MR_OK);
         if (i % 10 == 0)
             mr_cow_garbage_free(mr_cow_publish(&cow));
     }
     for (uint32_t i = 0; i < 50; i++) {
-        uint64_t hi = 1000 + i;
+        struct mr_id id = {1000 + i, i == 0 ? 0 : map.key};
 
-        assert_int_equal(
-            mr_cow_map_find(&map, (struct mr_id){hi, (hi << 32 | hi >> 32) * odd}), i);
+        assert_int_equal(mr_cow_map_find(&map, id), i);
     }
+    mr_cow_map_fini(&map);
+    mr_cow_fini(&cow);
+}
+
+/* Ids come off the wire: whoever knows how they are hashed could choose those that end in one chain. */
+static void ids_that_a_stranger_chose_to_meet_do_not(void **state)
+{
+    struct mr_cow cow;
+    struct mr_cow_map map = {.root = NULL};
+    const struct top {
+        struct mr_cow_head head;
+        void *slots[MR_COW_MAP_FANOUT];
+    } * top;
+
+    (void)state;
+    mr_cow_init(&cow, &type);
+    for (uint32_t i = 0; i < 4096; i++) {
+        uint64_t hi = i + 1;
+        struct mr_id id = {hi, (hi << 32 | hi >> 32) * UINT64_C(0x9e3779b97f4a7c15)};
+
+        assert_int_equal(mr_cow_map_add(&cow, &map, id, i), MR_OK);
+    }
+    top = map.root;
+    for (uint32_t i = 0; i < MR_COW_MAP_FANOUT; i++)
+        assert_non_null(top->slots[i]);
     mr_cow_map_fini(&map);
     mr_cow_fini(&cow);
 }
@@ -212,6 +235,7 @@ int main(void)
         cmocka_unit_test(a_sparse_array_holds_what_was_put_and_drops_all),
         cmocka_unit_test(a_map_finds_each_id_in_each_version),
         cmocka_unit_test(ids_of_one_hash_are_told_apart),
+        cmocka_unit_test(ids_that_a_stranger_chose_to_meet_do_not),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
