@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/assert.h"
+#include "base/hash.h"
 #include "net/ids.h"
 #include "pipeline/resume.h"
 
@@ -61,6 +62,7 @@ enum mr_status mr_source_new(const struct mr_hello *hello, bool group_by_host,
     mr_site_map_init(&made->named, MR_SOURCE_SITES_MAX);
     mr_site_map_init(&made->map, MR_SOURCE_SITES_MAX);
     made->map_version = 1;
+    made->slot_key = mr_hash_key();
     if (hello->role == MR_ROLE_PROBE) {
         if (copy_info(made, &hello->source) != MR_OK) {
             free(made);
@@ -111,13 +113,20 @@ void mr_source_break(struct mr_source *source, const char *format, ...)
                      true); /* [B] pairs with [W] in mr_source_is_broken() */
 }
 
-static uint32_t slot_of(struct mr_stream *const *slots, uint32_t count, uint32_t id)
+/* Multiply-shift under a key that no sender knows (Dietzfelbinger et al. 1997): the numbers are theirs to choose. */
+static uint32_t slot_of(struct mr_stream *const *slots, uint32_t count, uint64_t key,
+                        uint32_t id)
 {
-    uint32_t at = (id * UINT32_C(0x9e3779b1)) & (count - 1);
+    uint32_t at = (uint32_t)(id * key >> 32) & (count - 1);
 
     while (slots[at] && slots[at]->id != id)
         at = (at + 1) & (count - 1);
     return at;
+}
+
+static uint32_t slot_of_stream(const struct mr_source *source, uint32_t id)
+{
+    return slot_of(source->slots, source->slot_count, source->slot_key, id);
 }
 
 /* Frees the streams that reduce is done with, and makes the table twice as large where that does not help. */
@@ -150,7 +159,7 @@ static enum mr_status make_room(struct mr_source *source, uint32_t limit)
             free_stream(stream);
             continue;
         }
-        slots[slot_of(slots, count, stream->id)] = stream;
+        slots[slot_of(slots, count, source->slot_key, stream->id)] = stream;
         source->stream_count++;
     }
     free(source->slots);
@@ -174,7 +183,7 @@ static enum mr_status add_stream(struct mr_source *source, uint32_t id, uint32_t
     (*stream)->id = id;
     (*stream)->source = source;
     (*stream)->has_counters = source->counter_count > 0;
-    source->slots[slot_of(source->slots, source->slot_count, id)] = *stream;
+    source->slots[slot_of_stream(source, id)] = *stream;
     source->stream_count++;
     return MR_OK;
 }
@@ -189,7 +198,7 @@ enum mr_status mr_source_stream(struct mr_source *source, uint32_t id, uint32_t 
     }
     *stream = NULL;
     if (source->slot_count)
-        *stream = source->slots[slot_of(source->slots, source->slot_count, id)];
+        *stream = source->slots[slot_of_stream(source, id)];
     if (!*stream) {
         enum mr_status status = add_stream(source, id, limit, stream);
 

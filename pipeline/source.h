@@ -114,6 +114,7 @@ struct mr_source {
         link_reason;          /* as it told at last; words, same host: nothing yet */
     struct mr_stream **slots; /* open addressing by stream number */
     uint32_t stream_count, slot_count;
+    uint64_t slot_key; /* of slots: mr_hash_key() */
     struct mr_stream *last_stream;
     _Atomic bool is_broken, is_done;
     struct mr_error error;

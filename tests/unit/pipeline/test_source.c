@@ -64,6 +64,36 @@ static void a_stream_is_found_again_until_it_is_closed(void **state)
     mr_source_free(source);
 }
 
+/* Slots in use one behind the other: as many as a search may have to look at. */
+static uint32_t longest_run(const struct mr_source *source)
+{
+    uint32_t longest = 0, run = 0;
+
+    for (uint32_t i = 0; i < 2 * source->slot_count; i++) {
+        run = source->slots[i % source->slot_count] ? run + 1 : 0;
+        longest = run > longest ? run : longest;
+    }
+    return longest;
+}
+
+/* Their numbers come off the wire: whoever knows how they are hashed could choose those that meet in one slot. */
+static void numbers_of_streams_that_a_stranger_chose_to_meet_do_not(void **state)
+{
+    const uint32_t inverse = UINT32_C(0x0e8b2f51);
+    struct mr_source *source = make(false);
+    struct mr_stream *stream;
+
+    (void)state;
+    assert_int_equal(UINT32_C(0x9e3779b1) * inverse, 1);
+    for (uint32_t i = 1; i <= 4096; i++) {
+        assert_int_equal(mr_source_stream(source, inverse * (i << 18), 1u << 20, &stream),
+                         MR_OK);
+        assert_int_equal(stream->id, inverse * (i << 18));
+    }
+    assert_in_range(longest_run(source), 1, 512);
+    mr_source_free(source);
+}
+
 static void only_the_first_cause_is_kept(void **state)
 {
     struct mr_source *source = make(false);
@@ -82,6 +112,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_source_keeps_copies_and_knows_its_scope),
         cmocka_unit_test(a_stream_is_found_again_until_it_is_closed),
+        cmocka_unit_test(numbers_of_streams_that_a_stranger_chose_to_meet_do_not),
         cmocka_unit_test(only_the_first_cause_is_kept),
     };
 
