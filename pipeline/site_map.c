@@ -15,6 +15,8 @@
  */
 #define SLOTS_ENOUGH (1u << 16)
 #define SPACE_ENOUGH 32u
+/* With more slots a site, a map that is cleared starts small again: clearing takes time by slots, and a sender says how often. */
+#define SPARSE 32u
 
 void mr_site_map_init(struct mr_site_map *map, uint32_t limit)
 {
@@ -22,17 +24,31 @@ void mr_site_map_init(struct mr_site_map *map, uint32_t limit)
     *map = (struct mr_site_map){.limit = limit};
 }
 
-void mr_site_map_fini(struct mr_site_map *map)
+static void free_slots(struct mr_site_map *map)
 {
     free(map->slots);
     map->slots = NULL;
+}
+
+void mr_site_map_fini(struct mr_site_map *map)
+{
+    free_slots(map);
     map->count = 0;
+}
+
+static void empty_slots(struct mr_site_map *map)
+{
+    memset(map->slots, 0xff, ((size_t)map->mask + 1) * sizeof(*map->slots));
 }
 
 void mr_site_map_clear(struct mr_site_map *map)
 {
-    if (map->slots)
-        memset(map->slots, 0xff, ((size_t)map->mask + 1) * sizeof(*map->slots));
+    if (map->count == 0)
+        return;
+    if (map->mask / SPARSE > map->count)
+        free_slots(map);
+    else
+        empty_slots(map);
     map->count = 0;
 }
 
@@ -113,7 +129,7 @@ static enum mr_status grow(struct mr_site_map *map)
         grown.slots = malloc(((size_t)grown.mask + 1) * sizeof(*grown.slots));
         if (!grown.slots)
             return MR_ENOMEM;
-        mr_site_map_clear(&grown);
+        empty_slots(&grown);
         if (insert_all(&grown, map)) {
             grown.count = map->count;
             free(map->slots);

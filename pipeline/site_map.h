@@ -31,7 +31,8 @@ struct mr_site_map {
 /* At most `limit` entries (up to 2^29). Allocates nothing yet. */
 void mr_site_map_init(struct mr_site_map *map, uint32_t limit);
 void mr_site_map_fini(struct mr_site_map *map);
-void mr_site_map_clear(struct mr_site_map *map); /* keeps the memory */
+void mr_site_map_clear(
+    struct mr_site_map *map); /* keeps the memory of one that is in use */
 
 /* Adds or replaces. MR_ELIMIT (full, or wire sites made to meet in the same places), MR_ENOMEM: unchanged. */
 enum mr_status mr_site_map_put(struct mr_site_map *map, uint32_t wire, uint32_t lane);

@@ -105,6 +105,28 @@ static void sites_that_meet_in_large_maps_have_places_too(void **state)
     mr_site_map_fini(&map);
 }
 
+/* A source may have its map cleared at each chunk, and have grown it before: that must not take time by its largest size. */
+static void clearing_a_map_that_is_almost_empty_makes_it_small(void **state)
+{
+    struct mr_site_map map;
+
+    (void)state;
+    mr_site_map_init(&map, WIRES);
+    for (uint32_t i = 0; i < WIRES; i++)
+        assert_int_equal(mr_site_map_put(&map, 0x2000000 + i, i), MR_OK);
+    assert_true(map.mask > WIRES);
+    mr_site_map_clear(&map); /* it is in use: what comes now will need as much */
+    assert_true(map.mask > WIRES);
+    assert_int_equal(mr_site_map_put(&map, 0x2000000, 7), MR_OK);
+    assert_int_equal((uint32_t)mr_site_map_find(&map, 0x2000000), 7);
+    mr_site_map_clear(&map);
+    assert_int_equal(mr_site_map_find(&map, 0x2000000), MR_SITE_MAP_NONE);
+    assert_int_equal(mr_site_map_put(&map, 0x2000000, 8), MR_OK);
+    assert_true(map.mask < WIRES);
+    assert_int_equal((uint32_t)mr_site_map_find(&map, 0x2000000), 8);
+    mr_site_map_fini(&map);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -112,6 +134,7 @@ int main(void)
         cmocka_unit_test(a_full_map_says_so_and_still_replaces),
         cmocka_unit_test(sites_that_meet_in_both_places_make_a_map_grow),
         cmocka_unit_test(sites_that_meet_in_large_maps_have_places_too),
+        cmocka_unit_test(clearing_a_map_that_is_almost_empty_makes_it_small),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
