@@ -47,17 +47,17 @@ static void cut_off(struct mr_ingest *ingest, struct mr_peer *peer, enum mr_stat
 static enum mr_status push(struct mr_ingest *ingest, const struct mr_peer *peer,
                            const struct mr_frame *frame)
 {
-    struct mr_batch *batch =
-        mr_batch_new(frame->type == MR_FRAME_DELTA ? MR_BATCH_DELTA : MR_BATCH_DICT);
+    struct mr_batch *batch = mr_batch_new(MR_BATCH_FRAME);
 
     if (!batch)
         return MR_ENOMEM;
-    enum mr_status status =
-        mr_buffer_append(&batch->bytes, frame->payload.data, frame->payload.size);
+    batch->frame = *frame;
+    enum mr_status status = mr_batch_own(batch);
     if (status != MR_OK) {
         mr_batch_free(batch);
         return status;
     }
+    batch->kind = frame->type == MR_FRAME_DELTA ? MR_BATCH_DELTA : MR_BATCH_DICT;
     ingest->repository.sender = peer->id;
     return mr_graph_push(ingest->graph, batch);
 }
