@@ -398,7 +398,8 @@ static enum mr_status merge_open(struct mr_accumulator *acc,
     row = at;
     if (is_new)
         *row = (struct mr_acc_open){.path = path, .stack = MR_ACC_NONE};
-    is_same = row->stats.count > 0 && row->stats.oldest_ns == item->open->oldest_ns &&
+    is_same = row->stats.count > 0 && item->open->count > 0 &&
+              row->stats.oldest_ns == item->open->oldest_ns &&
               row->stats.since_ns == item->open->since_ns;
     if (mr_open_stats_merge(&row->stats, item->open) ||
         (is_same && is_before(acc, stack, row->stack)))
@@ -460,12 +461,7 @@ static enum mr_status merge_item(struct mr_accumulator *acc,
         return mr_acc_add_local(acc, MR_ACC_SPAN_COUNTER,
                                 (struct mr_acc_local){.id = item->id});
     case MR_DELTA_PATH:
-        return mr_acc_add_local(
-            acc, MR_ACC_PATH,
-            (struct mr_acc_local){.parent = item->parent,
-                                  .scope = item->scope,
-                                  .site = item->site,
-                                  .flags = item->flags & MR_DELTA_PATH_OUTER});
+        return mr_acc_add_path(acc, item);
     case MR_DELTA_SHAPE:
         return mr_acc_add_local(acc, MR_ACC_SHAPE,
                                 (struct mr_acc_local){.scope = item->scope,
@@ -524,15 +520,16 @@ void mr_accumulator_choose(struct mr_accumulator *acc, enum mr_accumulator_choic
 static enum mr_status settle_item(struct mr_accumulator *acc)
 {
     enum mr_status status = merge_item(acc, &acc->item);
+    bool is_beyond = status == MR_ELIMIT || status == MR_EUSAGE;
 
     if (status == MR_ELIMIT && !mr_accumulator_is_empty(acc))
         return MR_AGAIN;
-    if (status == MR_ELIMIT) {
-        acc->stats.over_limit++;
+    if (status == MR_ELIMIT)
         mr_accumulator_reset(acc); /* of names that this item alone brought */
-        status = MR_OK;
-    }
+    acc->stats.over_limit += is_beyond;
     acc->has_item = false;
+    if (is_beyond)
+        status = MR_OK;
     acc->stats.items += status == MR_OK;
     return status;
 }

@@ -12,8 +12,6 @@ static enum mr_status add_nodes(struct mr_acc_nodes *into,
     void *items = into->items;
     enum mr_status status;
 
-    if (into->count + count > MR_ACCUMULATOR_NODES_MAX)
-        return MR_ELIMIT;
     status = mr_acc_grow(&items, &into->capacity, into->count + count, sizeof(*nodes));
     into->items = items;
     if (status != MR_OK)
@@ -23,6 +21,7 @@ static enum mr_status add_nodes(struct mr_acc_nodes *into,
     return MR_OK;
 }
 
+/* As many as the payload has bytes for: what comes behind names them by number, so none may be left out. */
 enum mr_status mr_acc_add_joined(struct mr_accumulator *acc,
                                  const struct mr_delta_item *item)
 {
@@ -44,6 +43,8 @@ static enum mr_status intern(struct mr_accumulator *acc, uint32_t number, uint32
     MR_ASSERT(number < acc->locals[MR_ACC_JOINED].count); /* the reader has checked it */
     if (local->epoch != acc->epoch) {
         /* Nodes first: a shape without its nodes would stay. */
+        if (first + local->count > MR_ACCUMULATOR_NODES_MAX)
+            return MR_ELIMIT;
         status =
             add_nodes(&acc->nodes, acc->local_nodes.items + local->first, local->count);
         if (status == MR_OK)

@@ -26,6 +26,22 @@ static struct mr_acc_local *local_at(struct mr_accumulator *acc,
     return &acc->locals[kind].items[number];
 }
 
+enum mr_status mr_acc_add_path(struct mr_accumulator *acc,
+                               const struct mr_delta_item *item)
+{
+    struct mr_acc_local local = {.parent = item->parent,
+                                 .scope = item->scope,
+                                 .site = item->site,
+                                 .flags = item->flags & MR_DELTA_PATH_OUTER};
+
+    if (item->parent != MR_DELTA_NONE) {
+        uint32_t above = local_at(acc, MR_ACC_PATH, item->parent)->depth;
+
+        local.depth = above < MR_ACCUMULATOR_DEPTH_MAX ? above + 1 : above;
+    }
+    return mr_acc_add_local(acc, MR_ACC_PATH, local);
+}
+
 /* Site, scope, source `number` of the payload in its set. */
 enum mr_status mr_acc_intern_name(struct mr_accumulator *acc, enum mr_acc_set_kind kind,
                                   uint32_t number, uint32_t *index)
@@ -90,8 +106,7 @@ static enum mr_status intern_link(struct mr_accumulator *acc, struct mr_acc_loca
     }
     if (status != MR_OK)
         return status;
-    if (path.depth >= MR_ACCUMULATOR_DEPTH_MAX)
-        return MR_ELIMIT;
+    MR_DEBUG_ASSERT(path.depth < MR_ACCUMULATOR_DEPTH_MAX);
     path.id = path_id(acc, &path);
     status = grow_chain(acc, path.depth + 1); /* writing goes up the whole chain */
     if (status == MR_OK)
@@ -112,6 +127,8 @@ enum mr_status mr_acc_intern_path(struct mr_accumulator *acc, uint32_t number,
     uint32_t depth = 0, at = number;
     enum mr_status status = MR_OK;
 
+    if (local_at(acc, MR_ACC_PATH, number)->depth >= MR_ACCUMULATOR_DEPTH_MAX)
+        return MR_EUSAGE; /* each row that names it would have all above it interned and given up again */
     while (at != MR_DELTA_NONE && local_at(acc, MR_ACC_PATH, at)->epoch != acc->epoch) {
         status = grow_chain(acc, depth + 1);
         if (status != MR_OK)

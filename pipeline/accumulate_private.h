@@ -162,6 +162,7 @@ struct mr_acc_counter {
 struct mr_acc_local {
     struct mr_id id;                     /* site, scope, source; shape: node */
     uint32_t parent, scope, site, flags; /* path, shape: numbers in the payload */
+    uint32_t depth;                      /* path: as far as MR_ACCUMULATOR_DEPTH_MAX */
     uint32_t path;                       /* shape */
     uint32_t first, count;               /* joined shape: in local_nodes */
     uint32_t index;                      /* in its set, if epoch is the accumulator's */
@@ -228,10 +229,13 @@ static inline void *mr_acc_at(const struct mr_acc_set *set, uint32_t index)
 
 /*
  * accumulate_names.c: keeps what the open payload says of its next site, scope, source, path
- * or shape; and finds or makes the item of a number that was kept. MR_ELIMIT, MR_ENOMEM.
+ * or shape; and finds or makes the item of a number that was kept. MR_ELIMIT, MR_ENOMEM; of paths
+ * and shapes also MR_EUSAGE: it is too deep for any state.
  */
 enum mr_status mr_acc_add_local(struct mr_accumulator *acc, enum mr_acc_set_kind kind,
                                 struct mr_acc_local local);
+enum mr_status mr_acc_add_path(struct mr_accumulator *acc,
+                               const struct mr_delta_item *item);
 enum mr_status mr_acc_intern_name(struct mr_accumulator *acc, enum mr_acc_set_kind kind,
                                   uint32_t number, uint32_t *index);
 enum mr_status mr_acc_intern_path(struct mr_accumulator *acc, uint32_t number,
