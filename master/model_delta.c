@@ -19,6 +19,7 @@ struct apply {
     struct mr_model *model;
     uint32_t sender; /* index; MR_MODEL_NONE: refused */
     uint64_t created_ns;
+    uint64_t now_s; /* for windows: as it says, and no later than it is here */
 };
 
 static enum mr_status check(struct mr_span payload, struct mr_error *error)
@@ -128,8 +129,8 @@ static enum mr_status take_path_stat(struct apply *apply,
     enum mr_status status = mr_model_add_path_stats(apply->model, path, stats);
     if (status != MR_OK)
         return status;
-    return mr_model_add_point(apply->model, MR_SERIES_PATH, item->window,
-                              apply->created_ns / MR_SECOND_NS, path, stats);
+    return mr_model_add_point(apply->model, MR_SERIES_PATH, item->window, apply->now_s,
+                              path, stats);
 }
 
 static enum mr_status take_shape_stat(struct apply *apply,
@@ -143,8 +144,8 @@ static enum mr_status take_shape_stat(struct apply *apply,
         mr_model_add_shape_stats(apply->model, shape, item->shape_stats);
     if (status != MR_OK)
         return status;
-    return mr_model_add_point(apply->model, MR_SERIES_SHAPE, item->window,
-                              apply->created_ns / MR_SECOND_NS, shape, item->shape_stats);
+    return mr_model_add_point(apply->model, MR_SERIES_SHAPE, item->window, apply->now_s,
+                              shape, item->shape_stats);
 }
 
 static uint64_t traces_of(const struct mr_entry_stats *stats)
@@ -173,8 +174,8 @@ static enum mr_status take_entry_stat(struct apply *apply,
         mr_model_add_entry_stats(apply->model, entry, item->entry_stats);
     if (status != MR_OK)
         return status;
-    return mr_model_add_point(apply->model, MR_SERIES_ENTRY, item->window,
-                              apply->created_ns / MR_SECOND_NS, entry, item->entry_stats);
+    return mr_model_add_point(apply->model, MR_SERIES_ENTRY, item->window, apply->now_s,
+                              entry, item->entry_stats);
 }
 
 /* The record of a pair of numbers, or a fresh one of `size` bytes, which needs no room. */
@@ -470,7 +471,11 @@ bool mr_model_open_is_current(const struct mr_model_root *root,
 
 static enum mr_status take_head(struct apply *apply, const struct mr_delta_item *item)
 {
+    uint64_t created_s = item->created_ns / MR_SECOND_NS;
+
     apply->created_ns = item->created_ns;
+    if (created_s > 0 && created_s < apply->now_s)
+        apply->now_s = created_s;
     if (apply->sender == MR_MODEL_NONE)
         return MR_OK;
     struct mr_model_sender *sender =
@@ -583,7 +588,7 @@ static void forget_indices(struct mr_model *model)
 enum mr_status mr_model_apply_delta(struct mr_model *model, struct mr_id sender,
                                     struct mr_span payload, struct mr_error *error)
 {
-    struct apply apply = {.model = model};
+    struct apply apply = {.model = model, .now_s = mr_clock_realtime_ns() / MR_SECOND_NS};
     struct mr_delta_reader reader;
     struct mr_delta_item item;
     enum mr_status status = check(payload, error);

@@ -15,7 +15,8 @@
 #include "base/compiler.h"
 #include "master/model_private.h"
 
-#define FUTURE_MAX_S 3600 /* of a delta's own time: beyond it a clock is wrong */
+/* Of a delta's own time, and of ours: beyond it a clock is wrong, and the windows of all other senders would be late. */
+#define FUTURE_MAX_S 3600
 
 static const struct {
     uint32_t seconds, windows;

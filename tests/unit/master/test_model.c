@@ -428,6 +428,33 @@ static void the_series_are_a_ring_of_windows(void **state)
     close_model(&f);
 }
 
+/* A worker whose clock is wrong: windows of all others would be late for ever. */
+static void a_sender_whose_clock_is_ahead_takes_no_windows_from_others(void **state)
+{
+    struct fixture f;
+    const uint64_t now_s = mr_clock_realtime_ns() / MR_SECOND_NS, years_s = 100000000;
+
+    (void)state;
+    open_model(&f, MR_MODEL_LIMITS_DEFAULT);
+    begin(&f, now_s + years_s);
+    put_path(&f, 0, 1, now_s + years_s);
+    assert_int_equal(apply(&f), MR_OK);
+    begin(&f, 0); /* it tells no time */
+    put_path(&f, 0, 1, now_s + years_s);
+    assert_int_equal(apply(&f), MR_OK);
+    begin(&f, now_s);
+    put_path(&f, 0, 1, now_s);
+    assert_int_equal(apply(&f), MR_OK);
+    assert_int_equal(mr_model_publish(f.model), MR_OK);
+    const struct mr_model_root *root = mr_model_read_lock(f.model);
+    assert_int_equal(root->refused_points, 2);
+    assert_int_equal(root->late_points, 0);
+    assert_non_null(mr_model_window_at(root, MR_SERIES_PATH, now_s));
+    assert_int_equal(root->totals.ok, 3);
+    mr_model_read_unlock(f.model);
+    close_model(&f);
+}
+
 static void a_full_series_forgets_the_oldest_window(void **state)
 {
     struct fixture f;
@@ -599,6 +626,7 @@ int main(void)
         cmocka_unit_test(names_come_late_and_only_get_better),
         cmocka_unit_test(two_nodes_of_one_id_are_a_collision),
         cmocka_unit_test(the_series_are_a_ring_of_windows),
+        cmocka_unit_test(a_sender_whose_clock_is_ahead_takes_no_windows_from_others),
         cmocka_unit_test(a_full_series_forgets_the_oldest_window),
         cmocka_unit_test(what_a_full_series_has_grows_on_in_its_place),
         cmocka_unit_test(a_shape_is_found_in_every_scope_that_has_it),
