@@ -278,7 +278,13 @@ static enum mr_status take_source(struct recovery *recovery, struct mr_spool_fou
                      : MR_ENOMEM;
     }
     mr_sql_finish(&sql);
-    return status == MR_END ? MR_OK : status;
+    if (status != MR_EFORMAT || !found->resume)
+        return status == MR_END ? MR_OK : status;
+    mr_resume_free(found->resume);
+    found->resume = NULL;
+    mr_log_error("--spool %s: where a source stands is damaged: it begins anew",
+                 recovery->spool->folder);
+    return MR_OK;
 }
 
 static void use_sites(struct recovery *recovery, const struct mr_resume_stream *stream)
