@@ -52,26 +52,66 @@ static const char schema[] =
     " PRIMARY KEY(sender, stream)) WITHOUT ROWID;"
     "CREATE TABLE IF NOT EXISTS site(id BLOB PRIMARY KEY, item BLOB) WITHOUT ROWID;";
 
+/* Anybody may make a folder there, and nobody but its owner take it away: /tmp, /dev/shm. */
+static bool is_shared(const char *path)
+{
+    struct stat about;
+
+    return stat(path, &about) == 0 && (about.st_mode & S_ISVTX) &&
+           (about.st_mode & S_IWOTH);
+}
+
+/* In a shared folder somebody else may have made it before us, with links in it through which we would write to files of our own. */
+static bool is_ours(const char *path)
+{
+    struct stat about;
+
+    if (lstat(path, &about) != 0)
+        return true; /* it could not be made: who writes there finds out why */
+    return S_ISDIR(about.st_mode) && (about.st_uid == geteuid() || about.st_uid == 0) &&
+           (!(about.st_mode & 022) || (about.st_mode & S_ISVTX));
+}
+
+/* Makes what is missing of the path to the folder. False: a part of it is not to be trusted. */
+static bool make_path(const char *folder)
+{
+    bool was_shared = false;
+    const char *at = folder;
+    char path[512];
+
+    do {
+        at = at + 1 + strcspn(at + 1, "/");
+        (void)snprintf(path, sizeof(path), "%.*s", (int)(at - folder), folder);
+        (void)mkdir(path, 0700);
+        if (was_shared && !is_ours(path))
+            return false;
+        was_shared = is_shared(path);
+    } while (*at);
+    return true;
+}
+
+static enum mr_status refuse_folder(const struct mr_spool *spool, struct mr_error *error)
+{
+    return mr_error_set(error, MR_EUSAGE,
+                        "--spool %s: it, or a folder above it, is another user's, or "
+                        "others may write to it",
+                        spool->folder);
+}
+
 static enum mr_status make_folder(const struct mr_spool *spool, struct mr_error *error)
 {
     char path[512];
     struct stat about;
 
-    for (const char *at = spool->folder + 1; (at = strchr(at, '/')); at++) {
-        (void)snprintf(path, sizeof(path), "%.*s", (int)(at - spool->folder),
-                       spool->folder);
-        (void)mkdir(path, 0700);
-    }
-    (void)mkdir(spool->folder, 0700);
+    if (!make_path(spool->folder))
+        return refuse_folder(spool, error);
     (void)snprintf(path, sizeof(path), "%s/frames", spool->folder);
     (void)mkdir(path, 0700);
     if (stat(path, &about) != 0)
         return mr_error_set_errno(error, MR_EIO, errno, "--spool %s: cannot be made",
                                   spool->folder);
     if (about.st_uid != geteuid() || (about.st_mode & 022))
-        return mr_error_set(error, MR_EUSAGE,
-                            "--spool %s: is another user's, or others may write to it",
-                            spool->folder);
+        return refuse_folder(spool, error);
     return MR_OK;
 }
 
