@@ -482,8 +482,8 @@ static enum mr_status run_of(struct mr_spool *spool, const char *text, struct mr
     return finish(spool, &sql, status, error);
 }
 
-/* The last one takes its place. */
-static void free_sender(struct mr_spool *spool, struct mr_spool_sender *sender)
+/* The last one takes its place. It stays only for the files that have shares of it, which free it with the last. */
+static void take_out(struct mr_spool *spool, struct mr_spool_sender *sender)
 {
     uint32_t index = mr_table_find(&spool->ids, sender->id);
     struct mr_spool_sender *last = spool->senders[spool->sender_count - 1];
@@ -494,7 +494,8 @@ static void free_sender(struct mr_spool *spool, struct mr_spool_sender *sender)
         (void)mr_table_put(&spool->ids, last->id, index); /* it is there: no memory */
     spool->senders[index] = last;
     spool->sender_count--;
-    free(sender);
+    if (sender->shares == 0)
+        free(sender);
 }
 
 enum mr_status mr_spool_forget_sender(struct mr_spool *spool,
@@ -508,8 +509,8 @@ enum mr_status mr_spool_forget_sender(struct mr_spool *spool,
                     UINT32_MAX, error);
     if (status == MR_OK)
         mr_store_release(&sender->is_gone, true);
-    if (status == MR_OK && !sender->is_old && sender->shares == 0)
-        free_sender(spool, sender);
+    if (status == MR_OK && !sender->is_old)
+        take_out(spool, sender);
     pthread_mutex_unlock(&spool->lock);
     return status;
 }

@@ -63,7 +63,7 @@ struct mr_spool_sender {
     uint32_t shares;     /* and in how many */
     bool is_old;         /* files of the process before have shares of it */
 };
-/* Made when new; NULL: no memory. Of a lane that has no share of it left it is freed by mr_spool_forget_sender(). */
+/* Made when new; NULL: no memory. Forgotten, it is freed with the last share that files of its lane have of it. */
 struct mr_spool_sender *mr_spool_sender(struct mr_spool *spool, struct mr_id id);
 /* Whether all of its frames up to `sequence` are in deltas that are kept. */
 static inline bool mr_spool_covers(const struct mr_spool_sender *sender,

@@ -91,9 +91,25 @@ bool mr_spool_file_share(struct mr_spool_file *file, struct mr_spool_sender *sen
     return true;
 }
 
+/* The last one of the file. */
+static void drop_share(struct mr_spool_file *file)
+{
+    struct mr_spool_sender *sender = file->shares[--file->share_count].sender;
+
+    if (file->is_old) /* the sender is another lane's */
+        return;
+    if (sender->log_serial == file->serial)
+        sender->log_serial = 0; /* its next frame is a share again */
+    if (--sender->shares == 0 && mr_load_acquire(&sender->is_gone) && !sender->is_old)
+        free(sender); /* nobody else knows it: mr_spool_forget_sender() */
+}
+
 void mr_spool_file_free(struct mr_spool *spool, struct mr_spool_file *file, bool unlinks)
 {
     char path[512];
+
+    while (file->share_count > 0)
+        drop_share(file);
 
     if (file->fd >= 0)
         (void)close(file->fd);
@@ -140,16 +156,9 @@ static bool is_needed(const struct mr_spool_share *share)
 static bool is_free(struct mr_spool_file *file)
 {
     while (file->share_count > 0) {
-        struct mr_spool_sender *sender = file->shares[file->share_count - 1].sender;
-
         if (is_needed(&file->shares[file->share_count - 1]))
             return false;
-        if (!file->is_old) { /* else the sender is another lane's */
-            sender->shares--;
-            if (sender->log_serial == file->serial)
-                sender->log_serial = 0; /* its next frame is a share again */
-        }
-        file->share_count--;
+        drop_share(file);
     }
     return true;
 }
