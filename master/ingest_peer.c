@@ -12,7 +12,8 @@
 #include <unistd.h>
 
 #define LINGER_NS                                                                        \
-    MR_SECOND_NS /* closing with unread bytes would destroy the ERROR frame */
+    MR_SECOND_NS        /* closing with unread bytes would destroy the ERROR frame */
+#define LINGER_READS 16 /* at a time: a peer that sends on has others beside it */
 
 struct mr_peer *mr_peer_new(struct mr_ingest *ingest, int fd, const char *name)
 {
@@ -73,14 +74,16 @@ void mr_peer_refuse(struct mr_ingest *ingest, struct mr_peer *peer,
 
 bool mr_peer_linger(struct mr_peer *peer, uint64_t now_ns)
 {
-    uint8_t ignored[4096];
-    ssize_t size;
+    uint8_t ignored[16384];
 
-    do {
-        size = recv(peer->conn.fd, ignored, sizeof(ignored), MSG_DONTWAIT);
-    } while (size > 0);
-    if (size == 0 || (errno != EAGAIN && errno != EINTR))
-        return false;
+    for (int reads = 0; reads < LINGER_READS && now_ns < peer->linger_until_ns; reads++) {
+        ssize_t size = recv(peer->conn.fd, ignored, sizeof(ignored), MSG_DONTWAIT);
+
+        if (size == 0)
+            return false;
+        if (size < 0)
+            return errno == EAGAIN || errno == EINTR;
+    }
     return now_ns < peer->linger_until_ns;
 }
 

@@ -2,12 +2,14 @@
 /* A master's door with a worker at it, over loopback. */
 #include "tests/unit/unit_test.h"
 
+#include <netinet/in.h>
 #include <string.h>
-#include <sys/stat.h>
+#include <sys/ioctl.h>
+#include <sys/socket.h>
 #include <unistd.h>
 
 #include "base/clock.h"
-#include "master/ingest.h"
+#include "master/ingest_private.h"
 #include "net/endpoint.h"
 #include "net/sender.h"
 
@@ -149,11 +151,60 @@ static void a_frame_as_large_as_max_frame_is_taken(void **state)
     assert_int_equal(mr_store_position(f->store, worker), 2);
 }
 
+static int connect_to(int listener)
+{
+    struct sockaddr_in address;
+    socklen_t size = sizeof(address);
+    int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+
+    assert_true(fd >= 0);
+    assert_int_equal(getsockname(listener, (struct sockaddr *)&address, &size), 0);
+    assert_int_equal(connect(fd, (const struct sockaddr *)&address, size), 0);
+    return fd;
+}
+
+/* As much as the two ends of a connection take without anybody reading. */
+static void fill(int fd)
+{
+    static const uint8_t nothing[256 << 10];
+
+    while (send(fd, nothing, sizeof(nothing), MSG_DONTWAIT | MSG_NOSIGNAL) > 0)
+        continue;
+}
+
+static int waiting(int fd)
+{
+    int size = 0;
+
+    assert_int_equal(ioctl(fd, FIONREAD, &size), 0);
+    return size;
+}
+
+/* Else one that goes on sending would have the thread for itself. */
+static void of_who_was_refused_a_part_is_read_at_a_time(void **state)
+{
+    int listener = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0), fd;
+    struct mr_peer peer = {.linger_until_ns = UINT64_MAX};
+
+    (void)state;
+    assert_int_equal(listen(listener, 1), 0); /* at any port of this host */
+    fd = connect_to(listener);
+    peer.conn.fd = accept(listener, NULL, NULL);
+    assert_true(peer.conn.fd >= 0);
+    fill(fd);
+    assert_true(mr_peer_linger(&peer, 1));
+    assert_true(waiting(peer.conn.fd) > 0);
+    (void)close(fd);
+    (void)close(peer.conn.fd);
+    (void)close(listener);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(a_frame_as_large_as_max_frame_is_taken, set_up,
                                         tear_down),
+        cmocka_unit_test(of_who_was_refused_a_part_is_read_at_a_time),
     };
     int status;
 
