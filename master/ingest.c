@@ -182,6 +182,29 @@ static enum mr_status read_peer(struct mr_ingest *ingest, struct mr_peer *peer)
     return take_frames(ingest, peer);
 }
 
+static enum mr_status watch(struct mr_ingest *ingest, int fd, void *what)
+{
+    struct epoll_event event = {.events = EPOLLIN, .data = {.ptr = what}};
+
+    return epoll_ctl(ingest->epoll_fd, EPOLL_CTL_ADD, fd, &event) == 0 ? MR_OK : MR_EIO;
+}
+
+static enum mr_status listen_for_peers(struct mr_ingest *ingest)
+{
+    return watch(ingest, ingest->config.listen_fd, &ingest->config.listen_fd);
+}
+
+/* No descriptors, say. Whoever waits goes on waiting, and would be told of at every turn: not before the next tick. */
+static void cannot_accept(struct mr_ingest *ingest, int system_errno)
+{
+    static struct mr_log_limit limit = MR_LOG_LIMIT(10 * MR_SECOND_NS);
+
+    (void)mr_log_limited(&limit, MR_LOG_ERROR, "cannot accept: %s",
+                         strerror(system_errno));
+    (void)epoll_ctl(ingest->epoll_fd, EPOLL_CTL_DEL, ingest->config.listen_fd, NULL);
+    ingest->is_deaf = true;
+}
+
 static void accept_peer(struct mr_ingest *ingest)
 {
     struct sockaddr_storage address;
@@ -190,8 +213,10 @@ static void accept_peer(struct mr_ingest *ingest)
     int fd = accept4(ingest->config.listen_fd, (struct sockaddr *)&address, &size,
                      SOCK_CLOEXEC | SOCK_NONBLOCK);
 
+    if (fd < 0 && errno != EAGAIN && errno != EINTR && errno != ECONNABORTED)
+        cannot_accept(ingest, errno);
     if (fd < 0)
-        return; /* gone again, or no descriptors: the others go on */
+        return;
     (void)getnameinfo((struct sockaddr *)&address, size, host, sizeof(host), port,
                       sizeof(port), NI_NUMERICHOST | NI_NUMERICSERV);
     snprintf(name, sizeof(name), "%s:%s", host, port);
@@ -302,6 +327,8 @@ static enum mr_status tick(struct mr_ingest *ingest)
     flush_peers(ingest);
     if (now_ns - ingest->ticked_ns >= TICK_NS) {
         ingest->ticked_ns = now_ns;
+        if (ingest->is_deaf)
+            ingest->is_deaf = listen_for_peers(ingest) != MR_OK;
         for (struct mr_peer *peer = ingest->peers, *next; peer; peer = next) {
             next = peer->next;
             tick_peer(ingest, peer, now_ns);
@@ -392,13 +419,6 @@ static void *run(void *context)
     return NULL;
 }
 
-static enum mr_status watch(struct mr_ingest *ingest, int fd, void *what)
-{
-    struct epoll_event event = {.events = EPOLLIN, .data = {.ptr = what}};
-
-    return epoll_ctl(ingest->epoll_fd, EPOLL_CTL_ADD, fd, &event) == 0 ? MR_OK : MR_EIO;
-}
-
 static enum mr_status open_events(struct mr_ingest *ingest, struct mr_error *error)
 {
     ingest->epoll_fd = epoll_create1(EPOLL_CLOEXEC);
@@ -406,7 +426,7 @@ static enum mr_status open_events(struct mr_ingest *ingest, struct mr_error *err
     ingest->end_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
     if (ingest->epoll_fd < 0 || ingest->stop_fd < 0 || ingest->end_fd < 0 ||
         watch(ingest, ingest->stop_fd, &ingest->stop_fd) != MR_OK ||
-        watch(ingest, ingest->config.listen_fd, &ingest->config.listen_fd) != MR_OK ||
+        listen_for_peers(ingest) != MR_OK ||
         watch(ingest, mr_store_event_fd(ingest->config.store), &ingest->config.store) !=
             MR_OK)
         return mr_error_set_errno(error, MR_EIO, errno, "ingest");

@@ -52,6 +52,7 @@ struct mr_ingest {
     int epoll_fd, stop_fd, end_fd;
     pthread_t thread;
     bool is_started, is_dirty, is_paused;
+    bool is_deaf; /* it could not accept, and listens again from the next tick on */
     _Atomic bool is_alive;
     struct mr_peer *peers;
     struct mr_table sender_ids;

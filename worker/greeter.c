@@ -17,15 +17,18 @@
 
 #define ACCEPTS_PER_TURN 64
 
-enum mr_status mr_greeter_open(struct mr_greeter *greeter)
+static bool listen_for_peers(struct mr_greeter *greeter)
 {
     struct epoll_event event = {.events = EPOLLIN, .data = {.ptr = greeter}};
 
+    return epoll_ctl(greeter->epoll_fd, EPOLL_CTL_ADD, greeter->listen_fd, &event) == 0;
+}
+
+enum mr_status mr_greeter_open(struct mr_greeter *greeter)
+{
     MR_ASSERT(greeter->give && greeter->counters);
     MR_ASSERT(greeter->listen_fd >= 0 && greeter->epoll_fd >= 0);
-    if (epoll_ctl(greeter->epoll_fd, EPOLL_CTL_ADD, greeter->listen_fd, &event) != 0)
-        return MR_EIO;
-    return MR_OK;
+    return listen_for_peers(greeter) ? MR_OK : MR_EIO;
 }
 
 static void describe_peer(const struct sockaddr_storage *address, char *text, size_t size)
@@ -63,10 +66,20 @@ static void refuse(struct mr_greeter *greeter, struct mr_connection *connection,
     mr_connection_refuse(connection, code, text, now_ns);
 }
 
+/* No descriptors, say. Whoever waits goes on waiting, and would be told of at every turn: not before the next tick. */
+static void cannot_accept(struct mr_greeter *greeter, int system_errno)
+{
+    static struct mr_log_limit limit = MR_LOG_LIMIT(MR_SECOND_NS);
+
+    (void)mr_log_limited(&limit, MR_LOG_ERROR, "cannot accept: %s",
+                         strerror(system_errno));
+    (void)epoll_ctl(greeter->epoll_fd, EPOLL_CTL_DEL, greeter->listen_fd, NULL);
+    greeter->is_deaf = true;
+}
+
 /* False when there is nothing more to accept. */
 static bool accept_one(struct mr_greeter *greeter, uint64_t now_ns)
 {
-    static struct mr_log_limit limit = MR_LOG_LIMIT(MR_SECOND_NS);
     struct sockaddr_storage address = {.ss_family = AF_UNSPEC};
     socklen_t size = sizeof(address);
     struct epoll_event event = {.events = EPOLLIN};
@@ -77,10 +90,11 @@ static bool accept_one(struct mr_greeter *greeter, uint64_t now_ns)
                      SOCK_NONBLOCK | SOCK_CLOEXEC);
 
     if (fd < 0) {
-        if (errno != EAGAIN && errno != EINTR && errno != ECONNABORTED)
-            (void)mr_log_limited(&limit, MR_LOG_ERROR, "cannot accept: %s",
-                                 strerror(errno));
-        return errno == EINTR || errno == ECONNABORTED;
+        bool is_over = errno != EINTR && errno != ECONNABORTED;
+
+        if (is_over && errno != EAGAIN)
+            cannot_accept(greeter, errno);
+        return !is_over;
     }
     (void)setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on));
     describe_peer(&address, peer, sizeof(peer));
@@ -204,6 +218,8 @@ void mr_greeter_tick(struct mr_greeter *greeter, uint64_t now_ns)
 {
     struct mr_connection *next;
 
+    if (greeter->is_deaf)
+        greeter->is_deaf = !listen_for_peers(greeter);
     for (struct mr_connection *at = greeter->pending.first; at; at = next) {
         next = at->next;
         if (at->linger_until_ns != 0) {

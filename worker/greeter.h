@@ -34,6 +34,7 @@ struct mr_greeter {
     void (*give)(void *context, struct mr_connection *connection);
     void *context;
     int listen_fd, epoll_fd;
+    bool is_deaf; /* it could not accept, and listens again from the next tick on */
     struct mr_connection_list pending;
     struct mr_worker_counters *counters;
 };
