@@ -6,7 +6,7 @@
  * sender.is_gone      its lane          its lane, the first log's lane   release, acquire
  * sender.limit        its lane          its lane, the first log's lane   release, acquire
  * sender.serial, log_*, shares   its lane alone (and who recovers, before there are lanes)
- * the database        any               any         under `lock`
+ * sender.dict_*, old_dict_bytes, the database   any   any   under `lock`
  * Pairs: [S]-[C] the transaction before the number. Progress: a small transaction at most.
  */
 #include "pipeline/spool_private.h"
@@ -682,10 +682,12 @@ static void tell_marks(struct mr_spool *spool, struct mr_span marks)
             (mark.kind != MR_MARK_COVER && mark.kind != MR_MARK_SOURCE_END))
             continue;
         sender = spool->senders[index];
-        if (mark.kind == MR_MARK_SOURCE_END)
+        if (mark.kind == MR_MARK_SOURCE_END) {
+            mr_spool_dict_over(spool, sender, mark.serial);
             mr_store_release(&sender->over, mark.serial);
-        else if (mark.sequence > mr_load_relaxed(&sender->covered)) /* under the lock */
-            mr_store_release(&sender->covered, mark.sequence);      /* [S] */
+        } else if (mark.sequence > mr_load_relaxed(&sender->covered)) { /* under lock */
+            mr_store_release(&sender->covered, mark.sequence);          /* [S] */
+        }
     }
 }
 

@@ -62,6 +62,10 @@ struct mr_spool_sender {
     uint32_t log_index;  /* which one, */
     uint32_t shares;     /* and in how many */
     bool is_old;         /* files of the process before have shares of it */
+    /* The spool's, of its dictionaries that are kept: */
+    uint32_t dict_serial;    /* of the last source that has one, */
+    uint64_t dict_bytes;     /* what it takes, */
+    uint64_t old_dict_bytes; /* and what those of earlier sources do */
 };
 /* Made when new; NULL: no memory. Forgotten, it is freed with the last share that files of its lane have of it. */
 struct mr_spool_sender *mr_spool_sender(struct mr_spool *spool, struct mr_id id);
@@ -95,12 +99,12 @@ enum mr_status mr_spool_forget_sender(struct mr_spool *spool,
                                       struct mr_error *error);
 /*
  * A DICT payload of a probe, expanded; it stays until its source is over. Frame 0: out of custody, told again: of its items those
- * are kept that no earlier telling had. MR_ELIMIT: no room; MR_EFORMAT: frame 0, and it is damaged.
+ * are kept that no earlier telling had. Past an eighth of `bytes_max` for a sender, or a quarter for all, it is not kept, with a line
+ * in the log. MR_ELIMIT: no room; MR_EFORMAT: frame 0, and it is damaged.
  */
-enum mr_status mr_spool_put_dict(struct mr_spool *spool,
-                                 const struct mr_spool_sender *sender, uint32_t serial,
-                                 uint64_t sequence, struct mr_span payload,
-                                 struct mr_error *error);
+enum mr_status mr_spool_put_dict(struct mr_spool *spool, struct mr_spool_sender *sender,
+                                 uint32_t serial, uint64_t sequence,
+                                 struct mr_span payload, struct mr_error *error);
 
 struct mr_dict_item;
 /* Whether later frames need the item to be read; others tell only how a source is, and are not kept. */

@@ -45,6 +45,7 @@ struct mr_spool {
     struct mr_spool_sender **senders;
     uint32_t sender_count, sender_capacity;
     struct mr_resume_sites sites;
+    uint64_t dict_bytes;       /* of all senders' */
     struct mr_spool_file *old; /* files of the worker before; then of the first log */
     struct mr_spool_log *logs;
     _Atomic uint64_t next_number, next_serial; /* relaxed: they count */
@@ -57,6 +58,14 @@ enum mr_status mr_spool_end(struct mr_spool *spool, enum mr_status status,
                             struct mr_error *error);
 /* With the lock held. */
 struct mr_spool_sender *mr_spool_find_or_add(struct mr_spool *spool, struct mr_id id);
+
+/* With the lock held. Dictionaries of a sender's sources up to `serial` are gone. */
+void mr_spool_dict_over(struct mr_spool *spool, struct mr_spool_sender *sender,
+                        uint32_t serial);
+/* Counts what is there; `serial`: of its source. */
+enum mr_status mr_spool_dict_recover(struct mr_spool *spool,
+                                     struct mr_spool_sender *sender, uint32_t serial,
+                                     struct mr_error *error);
 
 void mr_spool_file_path(const struct mr_spool *spool, uint64_t number, char *path,
                         size_t size);

@@ -445,6 +445,9 @@ static enum mr_status take_sender(struct recovery *recovery, struct mr_sql *sql,
     mr_store_release(&found.sender->covered, covered);
     status = take_frames(recovery, &found);
     settle(&found);
+    if (status == MR_OK)
+        status = mr_spool_dict_recover(recovery->spool, found.sender,
+                                       found.position.serial, recovery->error);
     if (status == MR_OK && found.position.serial)
         status = take_dicts(recovery, &found);
     if (status == MR_OK && found.position.serial)

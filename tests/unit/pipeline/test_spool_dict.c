@@ -145,10 +145,11 @@ static void tell(struct mr_spool *spool, uint32_t serial, uint32_t named,
     put_page(spool, serial, 0, &writer);
 }
 
-static void end_source(struct mr_spool *spool, uint32_t serial)
+static void commit_mark(struct mr_spool *spool, enum mr_mark_kind kind, uint32_t serial,
+                        uint64_t sequence)
 {
     const struct mr_mark mark = {
-        .kind = MR_MARK_SOURCE_END, .id = sender_id, .serial = serial};
+        .kind = kind, .id = sender_id, .serial = serial, .sequence = sequence};
     struct mr_error error = MR_ERROR_NONE;
     struct mr_buffer marks;
 
@@ -157,6 +158,11 @@ static void end_source(struct mr_spool *spool, uint32_t serial)
     assert_int_equal(mr_spool_commit(spool, serial, NULL, mr_buffer_span(&marks), &error),
                      MR_OK);
     mr_buffer_fini(&marks);
+}
+
+static void end_source(struct mr_spool *spool, uint32_t serial)
+{
+    commit_mark(spool, MR_MARK_SOURCE_END, serial, 0);
 }
 
 static void a_dictionary_that_is_told_again_is_kept_once(void **state)
@@ -221,6 +227,56 @@ static void a_damaged_telling_is_not_kept(void **state)
     mr_spool_close(spool);
 }
 
+/* More new names than the spool is large, as frame after frame or told anew. */
+static void tell_for_ever(struct mr_spool *spool, bool is_numbered)
+{
+    char name[1000];
+    uint8_t page[PAGE];
+    struct mr_dict_writer writer;
+    uint32_t site = MR_SITE_FIRST_NAMED;
+
+    memset(name, 'x', sizeof(name) - 1);
+    name[sizeof(name) - 1] = '\0';
+    mr_dict_writer_init(&writer, page, sizeof(page));
+    for (uint64_t told = 0; told < SPOOL_BYTES; told += sizeof(name)) {
+        const struct mr_dict_item item = {
+            .kind = MR_DICT_NAMED_SITE,
+            .named_site = {.site = site, .name = name, .file = "x.c"}};
+
+        put_item(&writer, &item);
+        if (++site % 4 == 0)
+            put_page(spool, 1, is_numbered ? site : 0, &writer);
+    }
+}
+
+/* Else no commit finds the room that gives room, and the worker stands for all, after a restart too. */
+static void a_dictionary_without_an_end_leaves_room(void **state)
+{
+    struct mr_test_random random = mr_test_random_new();
+
+    (void)state;
+    for (int is_numbered = 0; is_numbered < 2; is_numbered++) {
+        struct mr_spool *spool = open_spool();
+        struct seen seen;
+
+        put_sender(spool, 1);
+        tell_for_ever(spool, is_numbered);
+        commit_mark(spool, MR_MARK_COVER, 1, UINT32_MAX);
+        spool = restart(spool, &seen);
+        assert_true(seen.named > 0);
+        assert_true(seen.named < SPOOL_BYTES / 8 / 1000);
+        tell_for_ever(spool, is_numbered); /* it is known how much is there */
+        end_source(spool, 1);
+        put_sender(spool, 2);
+        tell(spool, 2, 3, &random); /* there is room for it again */
+        spool = restart(spool, &seen);
+        assert_int_equal(seen.modules, MODULES);
+        assert_int_equal(seen.named, 3);
+        end_source(spool, 2);
+        mr_spool_close(spool);
+    }
+}
+
 static void put_mark(struct mr_buffer *marks, enum mr_mark_kind kind, struct mr_id id,
                      struct mr_span bytes)
 {
@@ -283,6 +339,8 @@ int main(void)
                                         make_folder, remove_folder),
         cmocka_unit_test_setup_teardown(a_damaged_telling_is_not_kept, make_folder,
                                         remove_folder),
+        cmocka_unit_test_setup_teardown(a_dictionary_without_an_end_leaves_room,
+                                        make_folder, remove_folder),
         cmocka_unit_test_setup_teardown(sites_of_no_open_call_are_gone_after_a_start,
                                         make_folder, remove_folder),
     };

@@ -250,19 +250,25 @@ static struct mr_hello hello_of(struct rig *rig, uint64_t attempt)
                                          .is_told = true}};
 }
 
-/* Until not one page is left; of another sender, at which its own are released. */
+/* Until not one page is left; with streams of another sender, at the end of whose source they are released. */
 static void fill(struct rig *rig)
 {
-    static const uint8_t page[3000];
-    struct mr_spool_sender *other = mr_spool_sender(rig->spool, (struct mr_id){8, 8});
+    static const uint8_t state[3000];
+    struct mr_mark mark = {.kind = MR_MARK_STREAM,
+                           .id = {8, 8},
+                           .serial = 1,
+                           .bytes = mr_span_of(state, sizeof(state))};
     struct mr_error error = MR_ERROR_NONE;
-    uint64_t sequence = 1;
     enum mr_status status = MR_OK;
 
-    assert_non_null(other);
-    for (; status == MR_OK && sequence < SPOOL_BYTES / sizeof(page); sequence++)
-        status = mr_spool_put_dict(rig->spool, other, 1, sequence,
-                                   mr_span_of(page, sizeof(page)), &error);
+    for (; status == MR_OK && mark.stream < SPOOL_BYTES / sizeof(state); mark.stream++) {
+        struct mr_buffer marks;
+
+        mr_buffer_init(&marks, SIZE_MAX);
+        assert_int_equal(mr_mark_put(&marks, &mark), MR_OK);
+        status = mr_spool_commit(rig->spool, 1, NULL, mr_buffer_span(&marks), &error);
+        mr_buffer_fini(&marks);
+    }
     assert_int_equal(status, MR_ELIMIT);
 }
 
