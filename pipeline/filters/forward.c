@@ -454,6 +454,7 @@ static enum mr_status go_on(struct mr_filter *filter,
                             const struct mr_spool_upward *upward, struct mr_error *error)
 {
     struct forward *forward = mr_filter_state(filter);
+    uint32_t max_frame = forward->sender.config.max_frame;
     enum mr_status status;
 
     /* The next process must not open connections of the same numbers. */
@@ -463,7 +464,9 @@ static enum mr_status go_on(struct mr_filter *filter,
         return status;
     mr_sender_resume(&forward->sender, &upward->custody);
     forward->kept_acked = upward->custody.acked;
+    forward->sender.config.max_frame = UINT32_MAX; /* that process may have had more */
     status = mr_spool_each_frame(forward->config->spool, take_kept, filter, error);
+    forward->sender.config.max_frame = max_frame;
     if (status == MR_EFORMAT)
         return mr_error_set(error, status,
                             "--spool %s: the outbox is damaged behind frame %" PRIu64

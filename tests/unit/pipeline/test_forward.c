@@ -371,6 +371,51 @@ static void batches_of_other_kinds_end_here(void **state)
     assert_int_equal(mr_load_relaxed(&f->link.frames_given_up), 0);
 }
 
+/* Of a frame of `size` bytes in the outbox of an earlier process. */
+static struct mr_spool *spool_with_frame(const char *folder, size_t size)
+{
+    const struct mr_spool_config config = {.folder = folder,
+                                           .bytes_max = UINT64_C(8) << 20};
+    struct mr_batch *batch = mr_batch_new(MR_BATCH_DELTA);
+    struct mr_error error = MR_ERROR_NONE;
+    struct mr_spool *spool;
+    uint8_t *at;
+
+    if (mr_spool_open(&config, &spool, &error) != MR_OK)
+        fail_msg("%s", error.text);
+    assert_non_null(batch);
+    assert_int_equal(mr_buffer_reserve(&batch->bytes, size, &at), MR_OK);
+    memset(at, 0, size);
+    batch->bytes.size = size;
+    if (mr_spool_commit(spool, 1, batch, (struct mr_span){0}, &error) != MR_OK)
+        fail_msg("%s", error.text);
+    mr_batch_free(batch);
+    return spool;
+}
+
+static void what_was_kept_under_a_larger_limit_is_taken(void **state)
+{
+    struct fixture *f = *state;
+    char folder[] = "/tmp/millrace-forward-XXXXXX", command[64];
+    struct mr_forward_link link = {0};
+    struct mr_forward_config config = f->config;
+    const struct mr_graph_node nodes[] = {{&mr_forward_filter, &config, MR_PLACE_THREAD}};
+    struct mr_error error = MR_ERROR_NONE;
+    struct mr_graph *graph;
+    struct mr_spool *spool;
+
+    assert_non_null(mkdtemp(folder));
+    spool = spool_with_frame(folder, 2 * (size_t)f->config.max_frame);
+    config.spool = spool;
+    config.link = &link;
+    if (mr_graph_new(nodes, 1, "second", &graph, &error) != MR_OK)
+        fail_msg("%s", error.text);
+    mr_graph_free(graph);
+    mr_spool_close(spool);
+    (void)snprintf(command, sizeof(command), "rm -r %s", folder);
+    assert_int_equal(system(command), 0); /* NOLINT(cert-env33-c): of a name made here */
+}
+
 #define MR_FORWARD_TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
 
 int main(void)
@@ -387,6 +432,7 @@ int main(void)
         MR_FORWARD_TEST(a_full_outbox_holds_the_pipe_back_and_then_goes_on),
         MR_FORWARD_TEST(a_batch_larger_than_a_frame_is_counted_and_harms_no_other),
         MR_FORWARD_TEST(batches_of_other_kinds_end_here),
+        MR_FORWARD_TEST(what_was_kept_under_a_larger_limit_is_taken),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
