@@ -6,6 +6,7 @@
  */
 #include "base/assert.h"
 #include "master/api_private.h"
+#include "master/ranked.h"
 
 #include <stdlib.h>
 
@@ -16,24 +17,10 @@ struct tree {
     uint64_t depth;
 };
 
-struct ranked {
-    uint64_t weight;
-    uint32_t index;
-};
-
-static int by_weight(const void *a, const void *b)
+static struct mr_ranked rank(const struct mr_model_root *root, uint32_t path)
 {
-    const struct ranked *left = a, *right = b;
-
-    if (left->weight != right->weight)
-        return left->weight < right->weight ? 1 : -1;
-    return left->index < right->index ? -1 : left->index > right->index;
-}
-
-static struct ranked rank(const struct mr_model_root *root, uint32_t path)
-{
-    return (struct ranked){.weight = mr_model_path_stat(root, path)->stats.total.sum,
-                           .index = path};
+    return (struct mr_ranked){.weight = mr_model_path_stat(root, path)->stats.total.sum,
+                              .index = path};
 }
 
 static json_t *node(const struct tree *tree, uint32_t index)
@@ -65,13 +52,13 @@ static json_t *children_of(struct tree *tree, uint32_t index, uint64_t depth,
          i = mr_model_path(tree->root, i)->next_sibling)
         count++;
     *more = count;
-    struct ranked *order = depth && count ? calloc(count, sizeof(*order)) : NULL;
+    struct mr_ranked *order = depth && count ? calloc(count, sizeof(*order)) : NULL;
     if (!order)
         return array;
     for (uint32_t i = first; i != MR_MODEL_NONE;
          i = mr_model_path(tree->root, i)->next_sibling)
         order[at++] = rank(tree->root, i);
-    qsort(order, count, sizeof(*order), by_weight);
+    qsort(order, count, sizeof(*order), mr_ranked_compare);
     for (at = 0; at < count && tree->left; at++)
         json_array_append_new(array, subtree(tree, order[at].index, depth - 1));
     *more = count - at;
@@ -126,11 +113,11 @@ static void choose(struct mr_api_request *request, struct choice *choice)
 }
 
 /* The chosen paths, by weight; only those without a parent if `tops`. */
-static struct ranked *gather(const struct mr_model_root *root,
-                             const struct choice *choice, bool tops, size_t *count)
+static struct mr_ranked *gather(const struct mr_model_root *root,
+                                const struct choice *choice, bool tops, size_t *count)
 {
     uint32_t all = mr_model_count(root, MR_MODEL_PATH);
-    struct ranked *order = calloc((size_t)all + 1, sizeof(*order));
+    struct mr_ranked *order = calloc((size_t)all + 1, sizeof(*order));
 
     *count = 0;
     for (uint32_t i = 0; order && i < all; i++) {
@@ -140,7 +127,7 @@ static struct ranked *gather(const struct mr_model_root *root,
             order[(*count)++] = rank(root, i);
     }
     if (order)
-        qsort(order, *count, sizeof(*order), by_weight);
+        qsort(order, *count, sizeof(*order), mr_ranked_compare);
     return order;
 }
 
@@ -173,7 +160,7 @@ json_t *mr_api_paths(struct mr_api_request *request)
         return NULL;
     if (mr_site_pruned_new(tree.root, &tree.pruned) != MR_OK)
         return NULL;
-    struct ranked *order = gather(tree.root, &choice, !is_list, &count);
+    struct mr_ranked *order = gather(tree.root, &choice, !is_list, &count);
     if (!order) {
         free(tree.pruned);
         return NULL;

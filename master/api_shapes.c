@@ -1,23 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Shapes: the list, and one with its tree of nodes expanded within limits. */
 #include "master/api_private.h"
+#include "master/ranked.h"
 
 #include <stdlib.h>
 #include <string.h>
-
-struct ranked {
-    uint64_t weight;
-    uint32_t index;
-};
-
-static int by_weight(const void *a, const void *b)
-{
-    const struct ranked *left = a, *right = b;
-
-    if (left->weight != right->weight)
-        return left->weight < right->weight ? 1 : -1;
-    return left->index < right->index ? -1 : left->index > right->index;
-}
 
 static const char *exactness_name(enum mr_exactness exactness)
 {
@@ -65,22 +52,22 @@ static json_t *shape(const struct mr_model_root *root, uint32_t index)
     return object;
 }
 
-static struct ranked *gather(const struct mr_model_root *root, uint32_t entry,
-                             bool by_count, size_t *count)
+static struct mr_ranked *gather(const struct mr_model_root *root, uint32_t entry,
+                                bool by_count, size_t *count)
 {
     uint32_t all = mr_model_count(root, MR_MODEL_SHAPE);
-    struct ranked *order = calloc((size_t)all + 1, sizeof(*order));
+    struct mr_ranked *order = calloc((size_t)all + 1, sizeof(*order));
 
     *count = 0;
     for (uint32_t i = 0; order && i < all; i++) {
         const struct mr_shape_stats *stats = &mr_model_shape_stat(root, i)->stats;
 
         if (entry == MR_MODEL_NONE || mr_model_shape(root, i)->entry == entry)
-            order[(*count)++] = (struct ranked){
+            order[(*count)++] = (struct mr_ranked){
                 by_count ? stats->ok + stats->failed : stats->time.sum, i};
     }
     if (order)
-        qsort(order, *count, sizeof(*order), by_weight);
+        qsort(order, *count, sizeof(*order), mr_ranked_compare);
     return order;
 }
 
@@ -108,7 +95,7 @@ json_t *mr_api_shapes(struct mr_api_request *request)
 
     if (request->status != 200)
         return NULL;
-    struct ranked *order = gather(request->root, entry, by_count, &count);
+    struct mr_ranked *order = gather(request->root, entry, by_count, &count);
     if (!order)
         return NULL;
     json_t *rows = json_array();

@@ -1,46 +1,33 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Traces over several threads and processes: the list of joined shapes, and one as a tree with its edges. */
 #include "master/api_private.h"
+#include "master/ranked.h"
 
 #include <stdlib.h>
 #include <string.h>
 
 #define TOP 0u /* place of the first node */
 
-struct ranked {
-    uint64_t weight;
-    uint32_t index;
-};
-
-static int by_weight(const void *a, const void *b)
-{
-    const struct ranked *left = a, *right = b;
-
-    if (left->weight != right->weight)
-        return left->weight < right->weight ? 1 : -1;
-    return left->index < right->index ? -1 : left->index > right->index;
-}
-
 static uint64_t count_of(const struct mr_joined_stats *stats)
 {
     return stats->ok + stats->failed + stats->incomplete;
 }
 
-static struct ranked *gather(const struct mr_model_root *root, bool by_time,
-                             size_t *count)
+static struct mr_ranked *gather(const struct mr_model_root *root, bool by_time,
+                                size_t *count)
 {
     uint32_t all = mr_model_count(root, MR_MODEL_JOINED);
-    struct ranked *order = calloc((size_t)all + 1, sizeof(*order));
+    struct mr_ranked *order = calloc((size_t)all + 1, sizeof(*order));
 
     *count = 0;
     for (uint32_t i = 0; order && i < all; i++) {
         const struct mr_joined_stats *stats = &mr_model_joined_stat(root, i)->stats;
 
         order[(*count)++] =
-            (struct ranked){by_time ? stats->time.sum : count_of(stats), i};
+            (struct mr_ranked){by_time ? stats->time.sum : count_of(stats), i};
     }
     if (order)
-        qsort(order, *count, sizeof(*order), by_weight);
+        qsort(order, *count, sizeof(*order), mr_ranked_compare);
     return order;
 }
 
@@ -144,7 +131,7 @@ json_t *mr_api_traces(struct mr_api_request *request)
 
     if (request->status != 200)
         return NULL;
-    struct ranked *order = gather(root, by_time, &count);
+    struct mr_ranked *order = gather(root, by_time, &count);
     if (!order)
         return NULL;
     json_t *rows = json_array();

@@ -2,21 +2,8 @@
 /* Traces over several threads and processes, those that took place most often first. */
 #include <stdlib.h>
 
+#include "master/ranked.h"
 #include "master/summary_private.h"
-
-struct ranked {
-    uint64_t count;
-    uint32_t index;
-};
-
-static int by_count(const void *a, const void *b)
-{
-    const struct ranked *left = a, *right = b;
-
-    if (left->count != right->count)
-        return left->count < right->count ? 1 : -1;
-    return left->index < right->index ? -1 : left->index > right->index;
-}
 
 static const char *keep(struct mr_arena *arena, const char *text)
 {
@@ -106,7 +93,7 @@ enum mr_status mr_summary_make_traces(const struct mr_model_root *root, size_t l
                                       struct mr_arena *arena, struct mr_summary *summary)
 {
     uint32_t all = mr_model_count(root, MR_MODEL_JOINED);
-    struct ranked *order = calloc((size_t)all + 1, sizeof(*order));
+    struct mr_ranked *order = calloc((size_t)all + 1, sizeof(*order));
     enum mr_status status = MR_OK;
 
     mr_summary_make_parts(root, &summary->parts);
@@ -121,12 +108,12 @@ enum mr_status mr_summary_make_traces(const struct mr_model_root *root, size_t l
     for (uint32_t i = 0; i < all; i++) {
         const struct mr_joined_stats *stats = &mr_model_joined_stat(root, i)->stats;
 
-        order[i] = (struct ranked){stats->ok + stats->failed + stats->incomplete, i};
+        order[i] = (struct mr_ranked){stats->ok + stats->failed + stats->incomplete, i};
         summary->joined_ok += stats->ok;
         summary->joined_failed += stats->failed;
         summary->joined_incomplete += stats->incomplete;
     }
-    qsort(order, all, sizeof(*order), by_count);
+    qsort(order, all, sizeof(*order), mr_ranked_compare);
     for (size_t i = 0; i < summary->trace_count && status == MR_OK; i++)
         status = make_trace(root, arena, order[i].index, &summary->joined[i]);
     free(order);
