@@ -63,6 +63,22 @@ static enum mr_status intern(struct mr_accumulator *acc, uint32_t number, uint32
     return MR_OK;
 }
 
+/* The row of the item's trace (at `place` of it) and window, which may be new. */
+static enum mr_status take_row(struct mr_accumulator *acc, struct mr_acc_set *set,
+                               const struct mr_delta_item *item, uint32_t place,
+                               uint32_t *joined, uint32_t *index, bool *is_new)
+{
+    enum mr_status status = intern(acc, item->joined, joined);
+
+    if (status == MR_OK)
+        status = mr_acc_admit_window(acc, item->window);
+    if (status != MR_OK)
+        return status;
+    return mr_acc_set_take(set,
+                           (struct mr_id){(uint64_t)place << 32 | *joined, item->window},
+                           index, is_new);
+}
+
 enum mr_status mr_acc_merge_joined_stat(struct mr_accumulator *acc,
                                         const struct mr_delta_item *item)
 {
@@ -70,13 +86,8 @@ enum mr_status mr_acc_merge_joined_stat(struct mr_accumulator *acc,
     struct mr_acc_joined_row *row;
     uint32_t joined, index;
     bool is_new;
-    enum mr_status status = intern(acc, item->joined, &joined);
+    enum mr_status status = take_row(acc, set, item, 0, &joined, &index, &is_new);
 
-    if (status == MR_OK)
-        status = mr_acc_admit_window(acc, item->window);
-    if (status == MR_OK)
-        status =
-            mr_acc_set_take(set, (struct mr_id){joined, item->window}, &index, &is_new);
     if (status != MR_OK)
         return status;
     row = mr_acc_at(set, index);
@@ -95,14 +106,9 @@ enum mr_status mr_acc_merge_joined_edge(struct mr_accumulator *acc,
     struct mr_acc_joined_edge_row *row;
     uint32_t joined, index;
     bool is_new;
-    enum mr_status status = intern(acc, item->joined, &joined);
+    enum mr_status status =
+        take_row(acc, set, item, item->place, &joined, &index, &is_new);
 
-    if (status == MR_OK)
-        status = mr_acc_admit_window(acc, item->window);
-    if (status == MR_OK)
-        status = mr_acc_set_take(
-            set, (struct mr_id){(uint64_t)item->place << 32 | joined, item->window},
-            &index, &is_new);
     if (status != MR_OK)
         return status;
     row = mr_acc_at(set, index);
