@@ -76,6 +76,10 @@ static void sample(struct mr_lanes_even *even, struct mr_spread_lane *lanes,
         if (lanes[i].driver < even->parts.driver_count)
             even->drivers[lanes[i].driver] += lanes[i].busy;
     }
+    /* A turn counts where it ends, and a lane that has come brings along what it did elsewhere. */
+    for (uint32_t i = 0; i < even->parts.driver_count; i++)
+        if (even->drivers[i] > 1)
+            even->drivers[i] = 1;
 }
 
 static void pass(struct mr_lanes_even *even, const struct mr_spread_move *move)

@@ -28,8 +28,9 @@ struct mr_lanes_even {
     bool is_on;
     uint64_t sampled_ns;                   /* 0: never */
     uint64_t busy_ns[MR_SPREAD_LANES_MAX]; /* of each lane at that time */
-    double drivers[MR_SPREAD_LANES_MAX]; /* part of the last second that each was busy */
-    uint64_t passed;                     /* lanes, so far */
+    double drivers
+        [MR_SPREAD_LANES_MAX]; /* part of the last second that each was busy, at most 1 */
+    uint64_t passed;           /* lanes, so far */
 };
 
 /* `hot_percent`: of a second, from which on a driver is hot; 0: nothing is ever passed on. */
