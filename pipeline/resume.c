@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * stream:  base_event, last, reduced, lost_sum, closed, last_ns u64; trace_count u32, that many u64; depth u32, that many
+ * stream:  base_event, last, reduced, lost_sum, closed, last_ns u64; trace_count u32 (and UNSURE), that many u64; depth u32, that many
  *          {enter_ns, child_ns u64, site 16 bytes, flags u16}; then resume_links.c, if it has any
  * site:    0, path, build-id, offset u64 (a function) or 1, app, name, file, line u32, flags u8 (a span); strings: size u32, bytes
  */
@@ -15,6 +15,8 @@
 
 #define CALL_SIZE 34u
 #define STREAM_SIZE 56u
+#define UNSURE                                                                           \
+    (UINT32_C(1) << 31) /* the base is; an older version begins the stream anew */
 #define SITES_MAX (1u << 20)
 #define SITE_BYTES_MAX (64u << 10)
 #define KIND_FUNCTION 0u
@@ -75,7 +77,7 @@ enum mr_status mr_resume_put_stream(struct mr_buffer *buffer,
     at = mr_put_u64(at, stream->lost_sum);
     at = mr_put_u64(at, stream->closed);
     at = mr_put_u64(at, stream->last_ns);
-    at = mr_put_u32(at, stream->trace_count);
+    at = mr_put_u32(at, stream->trace_count | (stream->is_base_unsure ? UNSURE : 0));
     for (uint32_t i = 0; i < stream->trace_count; i++)
         at = mr_put_u64(at, stream->trace_calls[i]);
     at = mr_put_u32(at, stream->depth);
@@ -143,8 +145,11 @@ static enum mr_status take_stream(struct mr_resume_stream *stream, struct mr_spa
         !mr_span_take_u64(&bytes, &stream->lost_sum) ||
         !mr_span_take_u64(&bytes, &stream->closed) ||
         !mr_span_take_u64(&bytes, &stream->last_ns) ||
-        !mr_span_take_u32(&bytes, &stream->trace_count) ||
-        stream->trace_count > MR_RESUME_TRACES_MAX)
+        !mr_span_take_u32(&bytes, &stream->trace_count))
+        return MR_EFORMAT;
+    stream->is_base_unsure = (stream->trace_count & UNSURE) != 0;
+    stream->trace_count &= ~UNSURE;
+    if (stream->trace_count > MR_RESUME_TRACES_MAX)
         return MR_EFORMAT;
     for (uint32_t i = 0; i < stream->trace_count; i++)
         if (!mr_span_take_u64(&bytes, &stream->trace_calls[i]) ||

@@ -67,6 +67,7 @@ struct mr_resume_stream {
     uint64_t last_ns;                             /* of an event of it */
     uint64_t trace_calls[MR_RESUME_TRACES_MAX];   /* closed in its open traces so far */
     uint32_t trace_count;                         /* its open roots */
+    bool is_base_unsure; /* as after a cut, or a loss that hid the nesting */
     uint32_t depth, outer_depth;
     struct mr_resume_call *calls;  /* owned; outermost first */
     struct mr_resume_links *links; /* owned; NULL: it has none */

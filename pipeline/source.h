@@ -16,6 +16,7 @@
  * is_broken, error         decode, error first    worker       release store [B], acquire load [W]
  * is_done                  reduce, last           worker       release store [D], acquire load [W]
  * stream.start_site        decode                 reconstruct  relaxed: a hint that comes when it comes
+ * stream.is_base_unsure    reconstruct            reduce       relaxed: for marks; on two threads it may be of some events later
  * stream.is_closed         reduce, last           decode       release store [C], acquire load [F]
  * stream.base_event,       decode, once           reduce       plain: set before the stream's first batch is emitted
  *  has_counters
@@ -63,6 +64,7 @@ struct mr_stream {
     uint64_t base_event; /* number of the first event of which this lane accounts */
     uint64_t ticks;      /* of the last event */
     _Atomic uint32_t start_site; /* lane site; MR_SITE_UNKNOWN until it is known */
+    _Atomic bool is_base_unsure; /* nobody knows which calls are open below */
     _Atomic bool is_closed;
     /* Where it goes on from (pipeline/resume.h), or NULL; set before its first batch is emitted. */
     const struct mr_resume_stream *resume;

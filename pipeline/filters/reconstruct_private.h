@@ -62,7 +62,7 @@ struct mr_reconstruct_stream {
     uint32_t scope;
     uint64_t overflow; /* open calls past depth_max */
     struct mr_reconstruct_watch watch;
-    /* After a loss of unknown nesting. */
+    /* After a loss of unknown nesting. Set by mr_reconstruct_set_unsynced(). */
     bool is_unsynced;
     uint64_t unsynced_ns, unsynced_roots;
     /* reconstruct_landing.c: frames landed in, outermost first; whether the last landing's call is found. */
@@ -112,6 +112,8 @@ enum mr_status mr_reconstruct_put(struct mr_reconstruct *rebuild,
 enum mr_status mr_reconstruct_step(struct mr_reconstruct *rebuild,
                                    struct mr_reconstruct_stream *stream,
                                    const struct mr_event *event);
+/* Whether the base is sure, from here on. */
+void mr_reconstruct_set_unsynced(struct mr_reconstruct_stream *stream, bool is_unsynced);
 /* A new stream goes on where another process stood. MR_ENOMEM. */
 enum mr_status mr_reconstruct_resume(struct mr_reconstruct *rebuild,
                                      struct mr_reconstruct_stream *stream);

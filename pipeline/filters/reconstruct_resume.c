@@ -55,7 +55,8 @@ static void resume_watch(struct mr_reconstruct_stream *stream,
 
 /*
  * Calls that were learned are outer frames as they were; of how many children the others had ended, and of learned ones that
- * are not open, nothing is told. Nor is whether the base of a stream that began elsewhere had become sure since: it is not.
+ * are not open, nothing is told. Whether the base was sure is told, not for how long it had not been; that of a stream that began
+ * elsewhere is not, whatever is told.
  */
 enum mr_status mr_reconstruct_resume(struct mr_reconstruct *rebuild,
                                      struct mr_reconstruct_stream *stream)
@@ -78,7 +79,8 @@ enum mr_status mr_reconstruct_resume(struct mr_reconstruct *rebuild,
     }
     if (from->links)
         resume_attached(stream, from);
-    stream->is_unsynced |= from->base_event > 0;
+    mr_reconstruct_set_unsynced(stream, stream->is_unsynced || from->base_event > 0 ||
+                                            from->is_base_unsure);
     resume_watch(stream, from);
     stream->unsynced_ns = from->last_ns;
     return MR_OK;

@@ -51,6 +51,12 @@ static enum mr_status end_attached(struct mr_reconstruct *rebuild,
     return put(rebuild, ns, MR_EVENT_LINK, MR_LINK_LOST, 0);
 }
 
+void mr_reconstruct_set_unsynced(struct mr_reconstruct_stream *stream, bool is_unsynced)
+{
+    stream->is_unsynced = is_unsynced;
+    mr_store_relaxed(&stream->stream->is_base_unsure, is_unsynced); /* see source.h */
+}
+
 /* A call tree has ended and the base is not sure: is it now? */
 static void resync(const struct mr_reconstruct *rebuild,
                    struct mr_reconstruct_stream *stream, uint64_t ns)
@@ -58,7 +64,7 @@ static void resync(const struct mr_reconstruct *rebuild,
     stream->unsynced_roots++;
     if (mr_reconstruct_is_long(rebuild->config, stream->unsynced_ns, ns,
                                stream->unsynced_roots))
-        stream->is_unsynced = false;
+        mr_reconstruct_set_unsynced(stream, false);
 }
 
 /* Closes the innermost call. `flags` are added to its own; `site` is its own but for an UNKNOWN one whose exit came. */
@@ -79,7 +85,8 @@ static enum mr_status close_top(struct mr_reconstruct *rebuild,
     if (own & MR_EVENT_OUTER) {
         stream->outer_depth = stream->depth;
         /* Its own exit came, so the depth is known. */
-        stream->is_unsynced &= (flags & (MR_EVENT_INCOMPLETE | MR_EVENT_UNWOUND)) != 0;
+        if (stream->is_unsynced && !(flags & (MR_EVENT_INCOMPLETE | MR_EVENT_UNWOUND)))
+            mr_reconstruct_set_unsynced(stream, false);
     } else if (stream->depth == stream->outer_depth && stream->is_unsynced) {
         resync(rebuild, stream, ns);
     } else if (stream->depth > stream->outer_depth && status == MR_OK) {
@@ -253,7 +260,7 @@ static enum mr_status lose_nesting(struct mr_reconstruct *rebuild,
                                    struct mr_reconstruct_stream *stream, uint64_t ns)
 {
     stream->overflow = 0;
-    stream->is_unsynced = true;
+    mr_reconstruct_set_unsynced(stream, true);
     stream->unsynced_ns = ns;
     stream->unsynced_roots = 0;
     return close_above(rebuild, stream, stream->outer_depth, ns, MR_EVENT_INCOMPLETE);
@@ -299,7 +306,11 @@ static enum mr_status take_loss(struct mr_reconstruct *rebuild,
 {
     const struct mr_loss *loss = &rebuild->in->losses[event->site];
     uint64_t ns = event->ns;
-    enum mr_status status = put_count(rebuild, loss->events, loss->reason);
+    bool is_nesting_known = loss->pops != MR_LOSS_NESTING_UNKNOWN;
+    /* Of unknown nesting none, too: reduce tells in its next mark that the base is not sure. */
+    enum mr_status status =
+        is_nesting_known ? put_count(rebuild, loss->events, loss->reason)
+                         : put(rebuild, loss->events, MR_EVENT_COUNTED, 0, loss->reason);
 
     MR_ASSERT(event->site < rebuild->in->loss_count);
     if (status == MR_OK)
@@ -308,7 +319,7 @@ static enum mr_status take_loss(struct mr_reconstruct *rebuild,
         status = break_trace(rebuild, stream, ns);
     if (status != MR_OK)
         return status;
-    if (loss->pops == MR_LOSS_NESTING_UNKNOWN)
+    if (!is_nesting_known)
         return lose_nesting(rebuild, stream, ns);
     status = pop_lost(rebuild, stream, ns, loss->pops);
     return status == MR_OK ? push_lost(rebuild, stream, ns, loss->pushes) : status;

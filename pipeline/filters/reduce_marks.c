@@ -129,6 +129,8 @@ enum mr_status mr_reduce_marks_stream(struct mr_reduce *reduce,
         mark.kind = MR_MARK_STREAM_END;
         return put(reduce, &mark);
     }
+    given.is_base_unsure =
+        mr_load_relaxed(&stream->stream->is_base_unsure); /* source.h */
     if (mr_reduce_links_give(stream, &links))
         given.links = &links;
     if (given.last_ns < MR_SECOND_NS)

@@ -109,6 +109,8 @@ void test_events_write(struct test_lane *lane, const char *text)
             test_lane_prune(lane, 1, a, ns, MR_PRUNE_SETTLED);
         } else if (sscanf(text, "q%u", &a) == 1) {
             test_lane_prune(lane, 1, a, ns, MR_PRUNE_SETTLED | MR_PRUNE_ON_AGAIN);
+        } else if (sscanf(text, "c%u", &a) == 1) {
+            test_lane_record(lane, 1, MR_RECORD_CUT, ns, &(const uint64_t){a}, 1);
         } else if (sscanf(text, "g%u", &a) == 1) {
             test_lane_send(lane, 1, 0);
             test_lane_gap(lane, 1, a);

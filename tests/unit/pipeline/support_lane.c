@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "net/ids.h"
+#include "pipeline/mark.h"
 
 #define ADDRESS UINT64_C(0x400000) /* of the module */
 #define BUILD_ID "0123456789"
@@ -391,6 +392,26 @@ void test_lane_end(struct test_lane *lane)
     assert_int_equal(mr_graph_push(lane->graph, batch), MR_OK);
     assert_int_equal(mr_graph_drain(lane->graph), MR_OK);
     assert_int_equal(mr_graph_status(lane->graph, &error), MR_OK);
+}
+
+void test_lane_take_marks(const struct test_lane *from, struct mr_resume *resume,
+                          struct mr_resume_sites *sites)
+{
+    struct mr_span stream = {0};
+    struct mr_mark mark;
+
+    for (const struct mr_batch *batch = from->out->first; batch; batch = batch->next) {
+        struct mr_span rest = mr_buffer_span(&batch->bytes);
+
+        while (batch->kind == MR_BATCH_MARK && mr_mark_next(&rest, &mark)) {
+            if (mark.kind == MR_MARK_SITE)
+                assert_int_equal(mr_resume_sites_add(sites, mark.id, mark.bytes), MR_OK);
+            if (mark.kind == MR_MARK_STREAM && mark.stream == 1)
+                stream = mark.bytes;
+        }
+    }
+    assert_non_null(stream.data);
+    assert_int_equal(mr_resume_add_stream(resume, 1, stream), MR_OK);
 }
 
 /* Of the filter at that place of the lane. */

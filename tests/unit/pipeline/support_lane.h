@@ -22,6 +22,7 @@
 #include "pipeline/filters/reconstruct.h"
 #include "pipeline/filters/reduce.h"
 #include "pipeline/graph.h"
+#include "pipeline/resume.h"
 #include "pipeline/source.h"
 
 #define TEST_START_S UINT64_C(1700000000)
@@ -108,6 +109,9 @@ void test_lane_send_compact(struct test_lane *lane, uint32_t stream, uint8_t fla
 void test_lane_push(struct test_lane *lane, enum mr_frame_type type, const void *payload,
                     size_t size);
 void test_lane_tick(struct test_lane *lane, uint64_t later_ns);
+/* What the lane has told the spool, where it has marks, of stream 1: for the one that goes on. */
+void test_lane_take_marks(const struct test_lane *from, struct mr_resume *resume,
+                          struct mr_resume_sites *sites);
 /* Of the counters of reduce that have a name (pipeline/filter.h). */
 uint64_t test_lane_counter(const struct test_lane *lane, const char *name);
 /* The same of decode. */

@@ -9,7 +9,6 @@
 
 #include "net/delta.h"
 #include "net/ids.h"
-#include "pipeline/mark.h"
 #include "pipeline/resume.h"
 #include "support_lane.h"
 
@@ -442,27 +441,6 @@ static void parts_after_a_restart_have_ids_of_their_own(void **state)
             assert_false(mr_id_equal(before.ids[i], after.ids[j]));
 }
 
-/* What the lane has told the spool, for the one that goes on. */
-static void take_marks(const struct test_lane *from, struct mr_resume *resume,
-                       struct mr_resume_sites *sites)
-{
-    struct mr_span stream = {0};
-    struct mr_mark mark;
-
-    for (const struct mr_batch *batch = from->out->first; batch; batch = batch->next) {
-        struct mr_span rest = mr_buffer_span(&batch->bytes);
-
-        while (batch->kind == MR_BATCH_MARK && mr_mark_next(&rest, &mark)) {
-            if (mark.kind == MR_MARK_SITE)
-                assert_int_equal(mr_resume_sites_add(sites, mark.id, mark.bytes), MR_OK);
-            if (mark.kind == MR_MARK_STREAM && mark.stream == 1)
-                stream = mark.bytes;
-        }
-    }
-    assert_non_null(stream.data);
-    assert_int_equal(mr_resume_add_stream(resume, 1, stream), MR_OK);
-}
-
 static void strip(char *text, const char *word)
 {
     for (char *at = text; (at = strstr(at, word));)
@@ -498,7 +476,7 @@ static void run_in_two(const char *events, size_t size, uint64_t unmatched,
     test_lane_init(&after, NULL);
     after.source->resume = mr_resume_new(&sites);
     assert_non_null(after.source->resume);
-    take_marks(&before, after.source->resume, &sites);
+    test_lane_take_marks(&before, after.source->resume, &sites);
     test_lane_announce(&after, 1, 9);
     after.streams[1].next_event = before.streams[1].next_event;
     after.streams[1].time = after.streams[1].chunk_time = before.streams[1].time;

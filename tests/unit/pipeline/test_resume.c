@@ -1,0 +1,122 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What a worker that was killed goes on with (pipeline/resume.h), from the marks of its lane to reconstruct: whether the base of a stream is
+ * sure. Its calls are in test_reconstruct_outer.c, its edges in test_links.c.
+ */
+#include "pipeline/resume.h"
+
+#include "../unit_test.h"
+#include "support_events.h"
+
+static void put_in_place(struct test_lane *lane, const struct test_lane *before,
+                         struct mr_resume_sites *sites)
+{
+    lane->source->resume = mr_resume_new(sites);
+    assert_non_null(lane->source->resume);
+    test_lane_take_marks(before, lane->source->resume, sites);
+    lane->streams[1].next_event = before->streams[1].next_event;
+    lane->streams[1].time = lane->streams[1].chunk_time = before->streams[1].time;
+}
+
+/* A lane that has taken `events`, in the place of the one that took those before, if there is one. */
+static void begin(struct test_lane *lane, const struct test_lane *before,
+                  struct mr_resume_sites *sites, const char *events)
+{
+    test_lane_init(lane, NULL);
+    lane->decode.has_marks = lane->reduce.has_marks = true;
+    if (before)
+        put_in_place(lane, before, sites);
+    else
+        test_lane_announce(lane, 1, 9);
+    test_events_write(lane, events);
+    test_lane_send(lane, 1, before ? 0 : MR_CHUNK_FIRST);
+    test_lane_tick(lane, MR_SECOND_NS);
+}
+
+/* After `events` and a kill for each further one of them, what reconstruct makes of `rest`. */
+static void expect_after(const char *const *events, uint32_t count, const char *rest,
+                         const char *expected)
+{
+    const struct test_options options = {.stages = 2};
+    struct test_lane lanes[4], after;
+    struct mr_resume_sites sites;
+
+    assert_true(count > 0 && count <= 4);
+    mr_resume_sites_init(&sites);
+    for (uint32_t i = 0; i < count; i++)
+        begin(&lanes[i], i ? &lanes[i - 1] : NULL, &sites, events[i]);
+    test_lane_init(&after, &options);
+    put_in_place(&after, &lanes[count - 1], &sites);
+    for (uint32_t i = 0; i < count; i++) {
+        test_lane_end(&lanes[i]);
+        test_lane_fini(&lanes[i]);
+    }
+    test_events_write(&after, rest);
+    test_events_end(&after, expected);
+    mr_resume_sites_fini(&sites);
+}
+
+static void expect(const char *events, const char *rest, const char *expected)
+{
+    expect_after(&events, 1, rest, expected);
+}
+
+static void a_base_that_was_sure_is_so_after_a_kill(void **state)
+{
+    (void)state;
+    expect("+9 +1", "+2 -2 -1 +3 -3 -9", "+2 -2 -1r +3r -3r -9o .");
+    expect("+9 +1 -1", "+3 -3 -9", "+3r -3r -9o .");
+}
+
+static void a_cut_inside_a_call_is_known_after_a_kill(void **state)
+{
+    (void)state;
+    expect("+9 +1 c1", "+3 -3 -1 -9 +4 -4", "+3r B -3r #1 -9o +4r -4r .");
+    expect("+9 +1 c1 +3 -3", "+3 -3 -1 -9 +4 -4", "+3r B -3r #1 -9o +4r -4r .");
+}
+
+/* No call ends by it, and no event is lost. */
+static void a_cut_between_calls_is_known_after_a_kill(void **state)
+{
+    (void)state;
+    expect("+9 +1 -1 c1", "+3 -3 -9", "+3r B -3r -9o .");
+    expect("+9 +1 -1 | c1", "+3 -3 -9", "+3r B -3r -9o .");
+}
+
+static void a_loss_that_hides_the_nesting_is_known_after_a_kill(void **state)
+{
+    (void)state;
+    expect("+9 +1 g2", "+3 -3 -9", "+3r B -3r -9o .");
+}
+
+static void it_is_known_after_each_further_kill(void **state)
+{
+    const char *const events[] = {"+9 +1 c1", "+3 -3", "+4 -4"};
+
+    (void)state;
+    expect_after(events, 2, "+5 -5 -9 +6 -6", "+5r B -5r -9o +6r -6r .");
+    expect_after(events, 3, "+5 -5 -9 +6 -6", "+5r B -5r -9o +6r -6r .");
+}
+
+/* The exit of the outer frame tells how deep it is. */
+static void a_base_that_became_sure_is_so_after_a_kill(void **state)
+{
+    const char *const events[] = {"+9 +1 c1 +3 -3", "+4 -4 -9"};
+
+    (void)state;
+    expect("+9 +1 c1 +3 -3 -9", "+4 -4", "+4r -4r .");
+    expect_after(events, 2, "+5 -5", "+5r -5r .");
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_base_that_was_sure_is_so_after_a_kill),
+        cmocka_unit_test(a_cut_inside_a_call_is_known_after_a_kill),
+        cmocka_unit_test(a_cut_between_calls_is_known_after_a_kill),
+        cmocka_unit_test(a_loss_that_hides_the_nesting_is_known_after_a_kill),
+        cmocka_unit_test(it_is_known_after_each_further_kill),
+        cmocka_unit_test(a_base_that_became_sure_is_so_after_a_kill)};
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
