@@ -76,6 +76,8 @@ enum mr_event_kind {
         14, /* site is recorded no more, or again; flags: enum mr_event_prune. From decode */
     MR_EVENT_TRACE_PRUNED =
         15, /* calls of a site end, or begin, within the open call trees: they have no shape */
+    MR_EVENT_LANDED_IN =
+        16, /* site: place on the stack of an open call that was landed in; flags: the tag of its frame. For marks alone */
 };
 
 /* What joins call trees, and the words before it: see docs/FORMAT.md section 6.1. */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * stream:  base_event, last, reduced, lost_sum, closed, last_ns u64; trace_count u32 (and UNSURE), that many u64; depth u32, that many
- *          {enter_ns, child_ns u64, site 16 bytes, flags u16}; then resume_links.c, if it has any
+ * stream:  base_event, last, reduced, lost_sum, closed, last_ns u64; trace_count u32 (and UNSURE, LANDED), that many u64; depth u32, that
+ *          many {enter_ns, child_ns u64, site 16 bytes, flags u16}; of LANDED: count u32, that many {at u32, tag u16}; then resume_links.c, if it has any
  * site:    0, path, build-id, offset u64 (a function) or 1, app, name, file, line u32, flags u8 (a span); strings: size u32, bytes
  */
 #include "pipeline/resume.h"
@@ -15,8 +15,10 @@
 
 #define CALL_SIZE 34u
 #define STREAM_SIZE 56u
-#define UNSURE                                                                           \
-    (UINT32_C(1) << 31) /* the base is; an older version begins the stream anew */
+/* Of trace_count. An older version, which knows none of them, begins the stream anew. */
+#define UNSURE (UINT32_C(1) << 31) /* the base is */
+#define LANDED (UINT32_C(1) << 30) /* there are landings */
+#define LANDING_SIZE 6u
 #define SITES_MAX (1u << 20)
 #define SITE_BYTES_MAX (64u << 10)
 #define KIND_FUNCTION 0u
@@ -61,11 +63,27 @@ enum mr_status mr_resume_set_source(struct mr_resume *resume, struct mr_span byt
     return MR_OK;
 }
 
+static size_t landings_size(const struct mr_resume_stream *stream)
+{
+    return stream->landing_count ? 4 + (size_t)LANDING_SIZE * stream->landing_count : 0;
+}
+
+static void put_landings(const struct mr_resume_stream *stream, uint8_t *at)
+{
+    if (stream->landing_count == 0)
+        return;
+    at = mr_put_u32(at, stream->landing_count);
+    for (uint32_t i = 0; i < stream->landing_count; i++) {
+        at = mr_put_u32(at, stream->landings[i].at);
+        at = mr_put_u16(at, stream->landings[i].tag);
+    }
+}
+
 enum mr_status mr_resume_put_stream(struct mr_buffer *buffer,
                                     const struct mr_resume_stream *stream)
 {
     size_t size = STREAM_SIZE + sizeof(uint64_t) * stream->trace_count +
-                  (size_t)CALL_SIZE * stream->depth;
+                  (size_t)CALL_SIZE * stream->depth + landings_size(stream);
     uint8_t *at;
     enum mr_status status = mr_buffer_reserve(buffer, size, &at);
 
@@ -77,7 +95,8 @@ enum mr_status mr_resume_put_stream(struct mr_buffer *buffer,
     at = mr_put_u64(at, stream->lost_sum);
     at = mr_put_u64(at, stream->closed);
     at = mr_put_u64(at, stream->last_ns);
-    at = mr_put_u32(at, stream->trace_count | (stream->is_base_unsure ? UNSURE : 0));
+    at = mr_put_u32(at, stream->trace_count | (stream->is_base_unsure ? UNSURE : 0) |
+                            (stream->landing_count ? LANDED : 0));
     for (uint32_t i = 0; i < stream->trace_count; i++)
         at = mr_put_u64(at, stream->trace_calls[i]);
     at = mr_put_u32(at, stream->depth);
@@ -89,6 +108,7 @@ enum mr_status mr_resume_put_stream(struct mr_buffer *buffer,
         mr_id_put(call->site_id, at);
         at = mr_put_u16(at + 16, call->flags);
     }
+    put_landings(stream, at);
     mr_buffer_commit(buffer, size);
     return stream->links ? mr_resume_put_links(buffer, stream->links) : MR_OK;
 }
@@ -137,8 +157,26 @@ static bool take_calls(struct mr_resume_stream *stream, struct mr_span *bytes)
     return true;
 }
 
+static bool take_landings(struct mr_resume_stream *stream, struct mr_span *bytes)
+{
+    if (!mr_span_take_u32(bytes, &stream->landing_count) ||
+        stream->landing_count > MR_RESUME_LANDINGS_MAX)
+        return false;
+    for (uint32_t i = 0; i < stream->landing_count; i++) {
+        struct mr_resume_landing *landing = &stream->landings[i];
+
+        if (!mr_span_take_u32(bytes, &landing->at) ||
+            !mr_span_take_u16(bytes, &landing->tag) || landing->at >= stream->depth ||
+            (i > 0 && landing->at <= stream->landings[i - 1].at))
+            return false;
+    }
+    return true;
+}
+
 static enum mr_status take_stream(struct mr_resume_stream *stream, struct mr_span bytes)
 {
+    bool has_landings;
+
     if (!mr_span_take_u64(&bytes, &stream->base_event) ||
         !mr_span_take_u64(&bytes, &stream->last) ||
         !mr_span_take_u64(&bytes, &stream->reduced) ||
@@ -148,7 +186,8 @@ static enum mr_status take_stream(struct mr_resume_stream *stream, struct mr_spa
         !mr_span_take_u32(&bytes, &stream->trace_count))
         return MR_EFORMAT;
     stream->is_base_unsure = (stream->trace_count & UNSURE) != 0;
-    stream->trace_count &= ~UNSURE;
+    has_landings = (stream->trace_count & LANDED) != 0;
+    stream->trace_count &= ~(UNSURE | LANDED);
     if (stream->trace_count > MR_RESUME_TRACES_MAX)
         return MR_EFORMAT;
     for (uint32_t i = 0; i < stream->trace_count; i++)
@@ -162,7 +201,8 @@ static enum mr_status take_stream(struct mr_resume_stream *stream, struct mr_spa
     stream->calls = calloc((size_t)stream->depth + 1, sizeof(*stream->calls));
     if (!stream->calls)
         return MR_ENOMEM;
-    if (!take_calls(stream, &bytes) || !is_sound(stream))
+    if (!take_calls(stream, &bytes) || !is_sound(stream) ||
+        (has_landings && !take_landings(stream, &bytes)))
         return MR_EFORMAT;
     return bytes.size ? mr_resume_take_links(bytes, &stream->links) : MR_OK;
 }

@@ -27,7 +27,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#define MR_RESUME_TRACES_MAX 2u     /* open in a stream */
+#define MR_RESUME_TRACES_MAX 2u /* open in a stream */
+#define MR_RESUME_LANDINGS_MAX 8u
 #define MR_RESUME_CALLS_MAX 262144u /* of a stream; as deep as reconstruct goes */
 
 /* Parts of a stream that may not have gone up: of its open roots, of the next one (NEXT), of what is attached. */
@@ -43,6 +44,12 @@ struct mr_resume_call {
     struct mr_id site_id;
     uint32_t site;  /* of the lane; set by decode */
     uint16_t flags; /* of MR_RESUME_CALL_FLAGS */
+};
+
+/* A call in whose frame an unwinder landed (FORMAT.md section 6.1, landing), and which is open. */
+struct mr_resume_landing {
+    uint32_t at; /* place on the stack */
+    uint16_t tag;
 };
 
 struct mr_resume_part {
@@ -69,7 +76,9 @@ struct mr_resume_stream {
     uint32_t trace_count;                         /* its open roots */
     bool is_base_unsure; /* as after a cut, or a loss that hid the nesting */
     uint32_t depth, outer_depth;
-    struct mr_resume_call *calls;  /* owned; outermost first */
+    struct mr_resume_call *calls; /* owned; outermost first */
+    struct mr_resume_landing landings[MR_RESUME_LANDINGS_MAX]; /* outermost first */
+    uint32_t landing_count;
     struct mr_resume_links *links; /* owned; NULL: it has none */
 };
 

@@ -108,7 +108,12 @@ enum mr_status mr_reconstruct_landed(struct mr_reconstruct *rebuild,
         status = mr_reconstruct_unwind(rebuild, stream, first_left(rebuild, stream, at),
                                        event->ns);
     }
-    if (event->flags & MR_LANDED_FIRST)
-        keep_landing(stream, event, at);
-    return status;
+    if (status != MR_OK || !(event->flags & MR_LANDED_FIRST))
+        return status;
+    keep_landing(stream, event, at);
+    return mr_reconstruct_put(rebuild,
+                              &(const struct mr_event){.ns = event->ns,
+                                                       .site = at,
+                                                       .kind = MR_EVENT_LANDED_IN,
+                                                       .flags = tag_of(event)});
 }

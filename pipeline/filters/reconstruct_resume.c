@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include <assert.h>
 #include <stdlib.h>
 
 #include "pipeline/filters/reconstruct_private.h"
@@ -53,6 +54,24 @@ static void resume_watch(struct mr_reconstruct_stream *stream,
     watch->last_ns = from->last_ns;
 }
 
+/* Frames that were landed in, of calls that are open. What lies between such a call's exit and the word that its frame was left is not told. */
+static void resume_landings(struct mr_reconstruct_stream *stream,
+                            const struct mr_resume_stream *from)
+{
+    static_assert(MR_RESUME_LANDINGS_MAX == MR_RECONSTRUCT_LANDINGS_MAX,
+                  "all that are told are remembered");
+
+    for (uint32_t i = 0; i < from->landing_count; i++) {
+        const struct mr_resume_landing *landing = &from->landings[i];
+
+        stream->landings[i] =
+            (struct mr_reconstruct_landing){.site = from->calls[landing->at].site,
+                                            .at = landing->at,
+                                            .tag = landing->tag};
+    }
+    stream->landing_count = from->landing_count;
+}
+
 /*
  * Calls that were learned are outer frames as they were; of how many children the others had ended, and of learned ones that
  * are not open, nothing is told. Whether the base was sure is told, not for how long it had not been; that of a stream that began
@@ -81,6 +100,7 @@ enum mr_status mr_reconstruct_resume(struct mr_reconstruct *rebuild,
         resume_attached(stream, from);
     mr_reconstruct_set_unsynced(stream, stream->is_unsynced || from->base_event > 0 ||
                                             from->is_base_unsure);
+    resume_landings(stream, from);
     resume_watch(stream, from);
     stream->unsynced_ns = from->last_ns;
     return MR_OK;

@@ -184,6 +184,7 @@ void mr_reduce_free_stream(struct mr_reduce_stream *stream)
         stream->stream->reduce = NULL;
     free(stream->frames);
     free(stream->children);
+    free(stream->landings);
     mr_reduce_counts_free(stream);
     mr_reduce_links_free(stream);
     free(stream);
@@ -198,10 +199,12 @@ static void end_stream(struct mr_reduce_stream *stream)
     ended->reduce = NULL;
     free(stream->frames);
     free(stream->children);
+    free(stream->landings);
     mr_reduce_counts_free(stream);
     MR_ASSERT(!stream->links); /* told at the stream's end */
     stream->frames = NULL;
     stream->children = NULL;
+    stream->landings = NULL;
     stream->capacity = 0;
     stream->child_capacity = 0;
     stream->child_count = 0;

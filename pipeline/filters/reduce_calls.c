@@ -386,8 +386,8 @@ enum mr_status mr_reduce_step(struct mr_reduce *reduce, struct mr_reduce_stream 
         return mr_reduce_link(reduce, stream, event);
     mr_reduce_mark_dirty(reduce, stream);
     if (stream->counts && event->kind != MR_EVENT_TRACE_BROKEN &&
-        event->kind != MR_EVENT_LEARNED &&
-        event->kind != MR_EVENT_TRACE_PRUNED) /* these may come before the values */
+        event->kind != MR_EVENT_LEARNED && event->kind != MR_EVENT_TRACE_PRUNED &&
+        event->kind != MR_EVENT_LANDED_IN) /* these may come before the values */
         mr_reduce_counts_settle(stream);
     switch (event->kind) {
     case MR_EVENT_OPEN:
@@ -404,6 +404,8 @@ enum mr_status mr_reduce_step(struct mr_reduce *reduce, struct mr_reduce_stream 
     case MR_EVENT_TRACE_PRUNED:
         mr_reduce_leave_shapes(reduce, stream, MR_REDUCE_TRACES_PRUNED);
         return MR_OK;
+    case MR_EVENT_LANDED_IN:
+        return mr_reduce_marks_landing(reduce, stream, event);
     case MR_EVENT_LEARNED:
         return learn(reduce, stream, event->ns);
     case MR_EVENT_STREAM_END:

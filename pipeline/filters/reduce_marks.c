@@ -104,6 +104,59 @@ static enum mr_status put_calls(struct mr_reduce *reduce,
     return status;
 }
 
+static bool make_landings(struct mr_reduce_stream *stream)
+{
+    if (!stream->landings)
+        stream->landings = calloc(MR_RESUME_LANDINGS_MAX, sizeof(*stream->landings));
+    return stream->landings != NULL;
+}
+
+/* Those further in are over, as in reconstruct_landing.c. The oldest makes room. */
+enum mr_status mr_reduce_marks_landing(const struct mr_reduce *reduce,
+                                       struct mr_reduce_stream *stream,
+                                       const struct mr_event *event)
+{
+    if (!reduce->config->has_marks)
+        return MR_OK;
+    if (!make_landings(stream))
+        return MR_ENOMEM;
+    while (stream->landing_count > 0 &&
+           stream->landings[stream->landing_count - 1].at >= event->site)
+        stream->landing_count--;
+    if (stream->landing_count == MR_RESUME_LANDINGS_MAX)
+        memmove(stream->landings, stream->landings + 1,
+                --stream->landing_count * sizeof(*stream->landings));
+    stream->landings[stream->landing_count++] =
+        (struct mr_resume_landing){.at = event->site, .tag = event->flags};
+    return MR_OK;
+}
+
+/* Of calls that are open. One whose frame has been left is over; a call that has its place now has another tag, or is in such a frame. */
+static void give_landings(const struct mr_reduce_stream *stream,
+                          struct mr_resume_stream *given)
+{
+    uint32_t count = 0;
+
+    while (count < stream->landing_count && stream->landings[count].at < stream->depth)
+        count++;
+    given->landing_count = count;
+    if (count)
+        memcpy(given->landings, stream->landings, count * sizeof(*given->landings));
+}
+
+static enum mr_status take_landings(struct mr_reduce_stream *stream,
+                                    const struct mr_resume_stream *from)
+{
+    if (from->landing_count == 0)
+        return MR_OK;
+    if (!make_landings(stream))
+        return MR_ENOMEM;
+    stream->landing_count = from->landing_count;
+    memcpy(stream->landings, from->landings,
+           from->landing_count * sizeof(*from->landings));
+    return MR_OK;
+}
+
 enum mr_status mr_reduce_marks_stream(struct mr_reduce *reduce,
                                       const struct mr_reduce_stream *stream)
 {
@@ -131,6 +184,7 @@ enum mr_status mr_reduce_marks_stream(struct mr_reduce *reduce,
     }
     given.is_base_unsure =
         mr_load_relaxed(&stream->stream->is_base_unsure); /* source.h */
+    give_landings(stream, &given);
     if (mr_reduce_links_give(stream, &links))
         given.links = &links;
     if (given.last_ns < MR_SECOND_NS)
@@ -226,6 +280,8 @@ enum mr_status mr_reduce_resume(struct mr_reduce *reduce, struct mr_reduce_strea
     stream->closed = from->closed;
     stream->seen_ns = from->last_ns;
     status = reopen_all(reduce, stream, from, opens);
+    if (status == MR_OK)
+        status = take_landings(stream, from);
     if (status == MR_OK && from->links)
         status = mr_reduce_links_take(stream, from->links);
     free(opens);

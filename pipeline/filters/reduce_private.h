@@ -182,6 +182,9 @@ struct mr_reduce_stream {
     uint64_t lost[MR_LOSS_REASON_COUNT]; /* since the last delta */
     uint64_t seen_ns;                    /* of an event of it, for the marks */
     uint32_t serial;                     /* of its source */
+    /* For the marks: calls in whose frames an unwinder landed, outermost first; NULL: there was none. */
+    struct mr_resume_landing *landings;
+    uint32_t landing_count;
 };
 
 /* Of the traces so far: what comes before them in an order of exemplars is to be kept. */
@@ -718,6 +721,10 @@ void mr_reduce_marks_init(struct mr_reduce *reduce);
 void mr_reduce_marks_fini(struct mr_reduce *reduce);
 /* A MARK of decode: takes the batch. */
 enum mr_status mr_reduce_marks_take(struct mr_reduce *reduce, struct mr_batch *batch);
+/* LANDED_IN. MR_ENOMEM. */
+enum mr_status mr_reduce_marks_landing(const struct mr_reduce *reduce,
+                                       struct mr_reduce_stream *stream,
+                                       const struct mr_event *event);
 /* The stream has been told, and ended if it is no more. */
 enum mr_status mr_reduce_marks_stream(struct mr_reduce *reduce,
                                       const struct mr_reduce_stream *stream);

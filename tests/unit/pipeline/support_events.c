@@ -47,6 +47,8 @@ char *test_events_text(const struct test_lane *lane)
             case MR_EVENT_TRACE_PRUNED:
                 size += (size_t)sprintf(text + size, "%sP", space);
                 break;
+            case MR_EVENT_LANDED_IN: /* nothing but marks tell of it */
+                break;
             case MR_EVENT_LEARNED:
                 size += (size_t)sprintf(text + size, "%sL", space);
                 break;

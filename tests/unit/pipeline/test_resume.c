@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * What a worker that was killed goes on with (pipeline/resume.h), from the marks of its lane to reconstruct: whether the base of a stream is
- * sure. Its calls are in test_reconstruct_outer.c, its edges in test_links.c.
+ * sure, and which frames an unwinder has landed in. Its calls are in test_reconstruct_outer.c, its edges in test_links.c.
  */
 #include "pipeline/resume.h"
 
@@ -108,6 +108,41 @@ static void a_base_that_became_sure_is_so_after_a_kill(void **state)
     expect_after(events, 2, "+5 -5", "+5r -5r .");
 }
 
+/*
+ * The inner f2 is landed in, has told its exit, and is left then, as gcc's hooks do it; the outer one must not be taken for it. Where it is
+ * the root, what it calls then would be call trees of their own.
+ */
+static void a_frame_that_was_landed_in_is_left_once_after_a_kill(void **state)
+{
+    const char *const events[] = {"+9 +1 +2 +2 L/2:5 +3", "-3 +4", "-4"};
+
+    (void)state;
+    expect("+9 +1 +2 +2 L/2:5 +3", "-3 -2 L2:5/2:6 +3 -3 -2 L2:6/1:7 +4 -4 -1 -9",
+           "-3 -2 +3 -3 -2 +4 -4 -1r -9o .");
+    expect("+9 +2 +2 L/2:5", "+3 -3 -2 L2:5/2:6 +3 -3 -2 L2:6/9:7 -9",
+           "+3 -3 -2 +3 -3 -2r -9o .");
+    expect_after(events, 3, "-2 L2:5/2:6 +3 -3 -2 L2:6/1:7 +4 -4 -1 -9",
+                 "-2 +3 -3 -2 +4 -4 -1r -9o .");
+}
+
+static void landings_are_each_of_its_own_call_after_a_kill(void **state)
+{
+    (void)state;
+    expect("+1 +2 L/2:5 +3 +2 +4 L4:1/2:9", "L2:9/3:8 +5 -5 -3 L2:5/1:7 -1",
+           "-2w +5 -5 -3 -2w -1r .");
+    expect("+1 L/1:1 +2 L/2:2 +3 L/3:3 +4 L/4:4 +5 L/5:5 +6 L/6:6 +7 L/7:7 +8 L/8:8 +9",
+           "L/9:9 L9:9/8:8 L8:8,7:7,6:6,5:5,4:4,3:3,2:2/1:1 -1",
+           "-9w -8w -7w -6w -5w -4w -3w -2w -1r .");
+}
+
+/* f3 was landed in, and has ended; another f3 in its place was not. */
+static void what_was_landed_in_and_is_over_is_not_after_a_kill(void **state)
+{
+    (void)state;
+    expect("+1 +3 +2 L2:4/3:5 -3 L3:5/1:6 +3 +3", "L3:8,3:5/1:6 +4 -4 -1",
+           "-3w -3w +4 -4 -1r .");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -116,7 +151,10 @@ int main(void)
         cmocka_unit_test(a_cut_between_calls_is_known_after_a_kill),
         cmocka_unit_test(a_loss_that_hides_the_nesting_is_known_after_a_kill),
         cmocka_unit_test(it_is_known_after_each_further_kill),
-        cmocka_unit_test(a_base_that_became_sure_is_so_after_a_kill)};
+        cmocka_unit_test(a_base_that_became_sure_is_so_after_a_kill),
+        cmocka_unit_test(a_frame_that_was_landed_in_is_left_once_after_a_kill),
+        cmocka_unit_test(landings_are_each_of_its_own_call_after_a_kill),
+        cmocka_unit_test(what_was_landed_in_and_is_over_is_not_after_a_kill)};
 
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
