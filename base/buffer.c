@@ -108,27 +108,37 @@ enum mr_status mr_buffer_append_le(struct mr_buffer *buffer, uint64_t value, siz
     return mr_buffer_append(buffer, bytes, size);
 }
 
-enum mr_status mr_buffer_append_format(struct mr_buffer *buffer, const char *format, ...)
+enum mr_status mr_buffer_append_values(struct mr_buffer *buffer, const char *format,
+                                       va_list values)
 {
     enum mr_status status;
     uint8_t *at = NULL;
-    va_list values;
+    va_list measured;
     int needed;
 
-    va_start(values, format);
-    needed = vsnprintf(NULL, 0, format, values);
-    va_end(values);
+    va_copy(measured, values);
+    needed = vsnprintf(NULL, 0, format, measured);
+    va_end(measured);
     if (needed < 0)
         return MR_EUSAGE;
     /* One more byte while printing, for the zero that vsnprintf() writes. */
     status = mr_buffer_reserve(buffer, (size_t)needed + 1, &at);
     if (status != MR_OK)
         return status;
-    va_start(values, format);
     (void)vsnprintf((char *)at, (size_t)needed + 1, format, values);
-    va_end(values);
     mr_buffer_commit(buffer, (size_t)needed);
     return MR_OK;
+}
+
+enum mr_status mr_buffer_append_format(struct mr_buffer *buffer, const char *format, ...)
+{
+    enum mr_status status;
+    va_list values;
+
+    va_start(values, format);
+    status = mr_buffer_append_values(buffer, format, values);
+    va_end(values);
+    return status;
 }
 
 void mr_buffer_consume(struct mr_buffer *buffer, size_t size)

@@ -19,6 +19,7 @@
 #include "base/span.h"
 #include "base/status.h"
 
+#include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -63,6 +64,10 @@ enum mr_status mr_buffer_append_le(struct mr_buffer *buffer, uint64_t value, siz
  */
 MR_PRINTF(2, 3)
 enum mr_status mr_buffer_append_format(struct mr_buffer *buffer, const char *format, ...);
+/* The same. `values` are the caller's to end, and used up. */
+MR_PRINTF(2, 0)
+enum mr_status mr_buffer_append_values(struct mr_buffer *buffer, const char *format,
+                                       va_list values);
 
 /* Drops the first `size` bytes (at most all) and moves the rest to the front. */
 void mr_buffer_consume(struct mr_buffer *buffer, size_t size);

@@ -13,6 +13,7 @@
 #include "base/assert.h"
 #include "base/atomics.h"
 #include "base/clock.h"
+#include "base/text.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -41,20 +42,6 @@ bool mr_log_enabled(enum mr_log_level level)
     return level <= settings.level;
 }
 
-/*
- * Text from the wire may stand in a message: it must not drive the reader's terminal or
- * forge a line.
- */
-static void mask_controls(char *text, size_t size)
-{
-    for (size_t i = 0; i < size; i++) {
-        unsigned char c = (unsigned char)text[i];
-
-        if (c < 0x20 || c == 0x7f)
-            text[i] = '?';
-    }
-}
-
 /* The size of what snprintf() left in a field of `room` bytes. */
 static size_t printed_size(int result, size_t room)
 {
@@ -79,7 +66,8 @@ static void write_line(enum mr_log_level level, const char *suffix, const char *
     used +=
         printed_size(vsnprintf(line + used, room - used, format, values), room - used);
     used += printed_size(snprintf(line + used, room - used, "%s", suffix), room - used);
-    mask_controls(line, used);
+    /* Text from the wire may stand in it: it must not drive the reader's terminal or forge a line. */
+    used = mr_text_make_plain(line, used);
     line[used++] = '\n'; /* in place of the terminating zero */
     ignored = write(STDERR_FILENO, line, used);
     MR_UNUSED(ignored);

@@ -44,7 +44,7 @@ void mr_log_init(const char *program, enum mr_log_level level);
 bool mr_log_enabled(enum mr_log_level level);
 
 /*
- * Writes one line if `level` is shown. Keeps errno. Control characters in it become '?'.
+ * Writes one line if `level` is shown. Keeps errno. What is not plain in it (base/text.h) becomes '?'.
  */
 MR_PRINTF(2, 3) void mr_log_write(enum mr_log_level level, const char *format, ...);
 

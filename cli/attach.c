@@ -6,11 +6,13 @@
 #include "cli/attach_client.h"
 #include "cli/attach_names.h"
 #include "cli/leave_out.h"
+#include "cli/render.h"
 
 #include <jansson.h>
 
 #include <ctype.h>
 #include <errno.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -224,6 +226,20 @@ static void tell_ways(const struct mr_attach_message *answer)
     mr_buffer_fini(&out);
 }
 
+/* Names in it do not drive the terminal. */
+MR_PRINTF(1, 2) static void print_line(const char *format, ...)
+{
+    struct mr_buffer line;
+    va_list values;
+
+    mr_buffer_init(&line, MR_ATTACH_ANSWER_MAX);
+    va_start(values, format);
+    if (mr_render_values(&line, format, values) == MR_OK)
+        (void)fwrite(line.data, 1, line.size, stdout);
+    va_end(values);
+    mr_buffer_fini(&line);
+}
+
 /* A headline, then what the answer holds besides, as it comes. */
 static int print_text(const struct mr_attach_client *client)
 {
@@ -231,9 +247,9 @@ static int print_text(const struct mr_attach_client *client)
     const struct mr_attach_message *answer = &client->answer;
     const char *was = mr_attach_get(answer, "was");
 
-    (void)printf("%d %s: %s%s%s%s\n", (int)client->pid, text_of(answer, "app"),
-                 text_of(answer, "state"), was ? " (was " : "", was ? was : "",
-                 was ? ")" : "");
+    print_line("%d %s: %s%s%s%s\n", (int)client->pid, text_of(answer, "app"),
+               text_of(answer, "state"), was ? " (was " : "", was ? was : "",
+               was ? ")" : "");
     for (uint32_t i = 0; i < answer->count; i++) {
         const struct mr_attach_field *field = &answer->fields[i];
         bool is_told = false;
@@ -241,7 +257,7 @@ static int print_text(const struct mr_attach_client *client)
         for (size_t j = 0; j < MR_ARRAY_COUNT(in_headline); j++)
             is_told |= strcmp(field->key, in_headline[j]) == 0;
         if (!is_told)
-            (void)printf("  %-16s%s\n", field->key, field->value);
+            print_line("  %-16s%s\n", field->key, field->value);
     }
     tell_ways(answer);
     return fflush(stdout) == 0 ? EXIT_SUCCESS : EXIT_FAILURE;

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "cli/leave_out.h"
 
+#include "cli/render.h"
+
 #include <string.h>
 
 #define ANONYMOUS "(anonymous namespace)"
@@ -26,8 +28,8 @@ static enum mr_status put_globs(const char *const *names, size_t count,
     for (size_t i = 0; i < count && status == MR_OK; i++) {
         size_t size = bare_size(names[i]);
 
-        status = mr_buffer_append_format(out, "%s%.*s%s", i ? "," : "", (int)size,
-                                         names[i], names[i][size] ? "*" : "");
+        status = mr_render_line(out, "%s%.*s%s", i ? "," : "", (int)size, names[i],
+                                names[i][size] ? "*" : "");
     }
     return status;
 }

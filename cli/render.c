@@ -2,6 +2,7 @@
 #include "cli/render.h"
 
 #include "base/assert.h"
+#include "base/text.h"
 
 #include <inttypes.h>
 #include <math.h>
@@ -11,9 +12,10 @@
 #include <string.h>
 #include <sys/ioctl.h>
 
-#define GAP 2        /* spaces between columns */
-#define CUT_MIN 16   /* characters that a cut column keeps */
-#define CELL_MAX 512 /* bytes of one cell */
+#define GAP 2      /* spaces between columns */
+#define CUT_MIN 16 /* characters that a cut column keeps */
+#define TITLE_SIZE 128
+#define CELL_BYTES_MAX ((size_t)1 << 20)
 
 /* Three significant digits: 1.23, 12.3, 123. `value` is below 999.5, or the unit is the last. */
 static void put_value(double value, const char *unit, char text[MR_RENDER_SIZE])
@@ -107,6 +109,32 @@ size_t mr_text_width(const char *text)
     return width;
 }
 
+enum mr_status mr_render_values(struct mr_buffer *out, const char *format, va_list values)
+{
+    size_t before = out->size, size = strlen(format);
+    bool is_line = size > 0 && format[size - 1] == '\n';
+    enum mr_status status = mr_buffer_append_values(out, format, values);
+
+    if (status != MR_OK || out->size == before)
+        return status;
+    size = mr_text_make_plain((char *)out->data + before, out->size - before);
+    mr_buffer_truncate(out, before + size);
+    if (is_line)
+        out->data[out->size - 1] = '\n';
+    return MR_OK;
+}
+
+enum mr_status mr_render_line(struct mr_buffer *out, const char *format, ...)
+{
+    enum mr_status status;
+    va_list values;
+
+    va_start(values, format);
+    status = mr_render_values(out, format, values);
+    va_end(values);
+    return status;
+}
+
 size_t mr_terminal_width(int fd)
 {
     struct winsize size = {0};
@@ -129,6 +157,48 @@ void mr_grid_fini(struct mr_grid *grid)
         (struct mr_grid){.columns = grid->columns, .column_count = grid->column_count};
 }
 
+static const char *skip_characters(const char *text, size_t count)
+{
+    while (*text && count > 0) {
+        text++;
+        while (((unsigned char)*text & 0xc0) == 0x80)
+            text++;
+        count--;
+    }
+    return text;
+}
+
+/* Both ends of a name tell more than its middle. */
+static enum mr_status put_cut(const char *text, size_t width, struct mr_buffer *out)
+{
+    size_t head = (width - 1) / 2;
+    size_t tail = width - 1 - head;
+    const char *head_end = skip_characters(text, head);
+
+    return mr_buffer_append_format(out, "%.*s…%s", (int)(head_end - text), text,
+                                   skip_characters(text, mr_text_width(text) - tail));
+}
+
+/* The text as a cell, which the caller frees; NULL without memory. */
+static char *copy_cell(struct mr_buffer *text)
+{
+    struct mr_buffer cut;
+    char *copy = NULL;
+    size_t plain = text->size ? mr_text_make_plain((char *)text->data, text->size) : 0;
+
+    mr_buffer_truncate(text, plain);
+    if (mr_buffer_append_byte(text, '\0') != MR_OK)
+        return NULL;
+    if (mr_text_width((const char *)text->data) <= MR_CELL_WIDTH_MAX)
+        return strdup((const char *)text->data);
+    mr_buffer_init(&cut, CELL_BYTES_MAX);
+    if (put_cut((const char *)text->data, MR_CELL_WIDTH_MAX, &cut) == MR_OK &&
+        mr_buffer_append_byte(&cut, '\0') == MR_OK)
+        copy = strdup((const char *)cut.data);
+    mr_buffer_fini(&cut);
+    return copy;
+}
+
 static bool grow(struct mr_grid *grid)
 {
     size_t capacity = grid->cell_capacity ? 2 * grid->cell_capacity : 64;
@@ -146,14 +216,16 @@ static bool grow(struct mr_grid *grid)
 
 void mr_grid_cell(struct mr_grid *grid, const char *format, ...)
 {
-    char text[CELL_MAX];
-    char *copy;
+    struct mr_buffer text;
+    char *copy = NULL;
     va_list values;
 
+    mr_buffer_init(&text, CELL_BYTES_MAX);
     va_start(values, format);
-    (void)vsnprintf(text, sizeof(text), format, values);
+    if (mr_buffer_append_values(&text, format, values) == MR_OK)
+        copy = copy_cell(&text);
     va_end(values);
-    copy = strdup(text);
+    mr_buffer_fini(&text);
     if (!copy || !grow(grid)) {
         free(copy);
         grid->failed = true;
@@ -202,28 +274,6 @@ static void measure(const struct mr_grid *grid, size_t width, size_t *widths)
     }
 }
 
-static const char *skip_characters(const char *text, size_t count)
-{
-    while (*text && count > 0) {
-        text++;
-        while (((unsigned char)*text & 0xc0) == 0x80)
-            text++;
-        count--;
-    }
-    return text;
-}
-
-/* Both ends of a name tell more than its middle. */
-static enum mr_status put_cut(const char *text, size_t width, struct mr_buffer *out)
-{
-    size_t head = (width - 1) / 2;
-    size_t tail = width - 1 - head;
-    const char *head_end = skip_characters(text, head);
-
-    return mr_buffer_append_format(out, "%.*s…%s", (int)(head_end - text), text,
-                                   skip_characters(text, mr_text_width(text) - tail));
-}
-
 static enum mr_status put_cell(const char *text, size_t width, enum mr_align align,
                                bool is_last, struct mr_buffer *out)
 {
@@ -235,6 +285,18 @@ static enum mr_status put_cell(const char *text, size_t width, enum mr_align ali
     if (align == MR_RIGHT)
         return mr_buffer_append_format(out, "%*s%s", pad, "", text);
     return mr_buffer_append_format(out, "%s%*s", text, is_last ? 0 : pad, "");
+}
+
+/* A title may be a name, too. */
+static enum mr_status put_title(const struct mr_column *column, size_t width,
+                                bool is_last, struct mr_buffer *out)
+{
+    char title[TITLE_SIZE];
+    int size = snprintf(title, sizeof(title), "%s", column->title);
+
+    MR_ASSERT(size >= 0);
+    title[mr_text_make_plain(title, strlen(title))] = '\0';
+    return put_cell(title, width, column->align, is_last, out);
 }
 
 static enum mr_status put_row(const struct mr_grid *grid, const size_t *widths,
@@ -252,8 +314,9 @@ static enum mr_status put_row(const struct mr_grid *grid, const size_t *widths,
         if (!is_first)
             status = mr_buffer_append_format(out, "%*s", GAP, "");
         if (status == MR_OK)
-            status = put_cell(cells ? cells[c] : grid->columns[c].title, widths[c],
-                              grid->columns[c].align, c == last, out);
+            status = cells ? put_cell(cells[c], widths[c], grid->columns[c].align,
+                                      c == last, out)
+                           : put_title(&grid->columns[c], widths[c], c == last, out);
         is_first = false;
     }
     return status == MR_OK ? mr_buffer_append_byte(out, '\n') : status;

@@ -17,6 +17,7 @@
 #include "base/buffer.h"
 #include "base/compiler.h"
 
+#include <stdarg.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -52,6 +53,7 @@ struct mr_column {
 };
 
 #define MR_GRID_COLUMNS_MAX 16
+#define MR_CELL_WIDTH_MAX 500
 
 struct mr_grid {
     const struct mr_column *columns;
@@ -64,7 +66,10 @@ struct mr_grid {
 /* `columns` is borrowed until fini. */
 void mr_grid_init(struct mr_grid *grid, const struct mr_column *columns, size_t count);
 void mr_grid_fini(struct mr_grid *grid);
-/* The next cell; a row is full after as many as there are columns. */
+/*
+ * The next cell; a row is full after as many as there are columns. What is not plain becomes '?'; of more than
+ * MR_CELL_WIDTH_MAX characters both ends are kept.
+ */
 MR_PRINTF(2, 3) void mr_grid_cell(struct mr_grid *grid, const char *format, ...);
 /*
  * A line of titles and one per row; columns whose cells are all empty are left out. Where a line would be longer than
@@ -72,6 +77,16 @@ MR_PRINTF(2, 3) void mr_grid_cell(struct mr_grid *grid, const char *format, ...)
  */
 enum mr_status mr_grid_render(const struct mr_grid *grid, size_t width,
                               struct mr_buffer *out);
+
+/*
+ * Adds formatted text, such as names of other people's programs: what is not plain in it (base/text.h) becomes '?', but for a
+ * line feed that ends the format. The buffer's failures.
+ */
+MR_PRINTF(2, 3)
+enum mr_status mr_render_line(struct mr_buffer *out, const char *format, ...);
+MR_PRINTF(2, 0)
+enum mr_status mr_render_values(struct mr_buffer *out, const char *format,
+                                va_list values);
 
 /* Characters of UTF-8 text. */
 size_t mr_text_width(const char *text);

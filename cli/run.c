@@ -2,6 +2,7 @@
 #include "cli/run.h"
 
 #include "base/buffer.h"
+#include "base/text.h"
 #include "worker/file.h"
 
 #include <jansson.h>
@@ -33,8 +34,8 @@ enum mr_status mr_run_save(const struct mr_run *run, const char *directory,
                   "plain_ns", (json_int_t)run->plain_ns, "exit_status", run->exit_status);
     text = object ? json_dumps(object, JSON_INDENT(1) | JSON_PRESERVE_ORDER) : NULL;
     json_decref(object);
-    if (!text) /* a command line that is no UTF-8 is not kept */
-        return mr_error_set(error, MR_EFORMAT, "%s: the command line is no UTF-8", path);
+    if (!text)
+        return mr_error_set(error, MR_ENOMEM, "%s: %s", path, mr_status_text(MR_ENOMEM));
     status = mr_file_replace(path, text, strlen(text), error);
     free(text);
     return status;
@@ -106,5 +107,7 @@ char *mr_run_command_line(char *const argv[])
     if (status == MR_OK)
         line = strdup((const char *)out.data);
     mr_buffer_fini(&out);
+    if (line)
+        mr_text_make_valid(line, strlen(line));
     return line;
 }

@@ -30,7 +30,7 @@ enum mr_status mr_run_save(const struct mr_run *run, const char *directory,
 enum mr_status mr_run_load(struct mr_run *run, const char *directory);
 void mr_run_fini(struct mr_run *run);
 
-/* argv as one line, quoted where a shell needs it; NULL without memory. Owned by the caller. */
+/* argv as one line, quoted where a shell needs it, what is no UTF-8 as '?'; NULL without memory. Owned by the caller. */
 char *mr_run_command_line(char *const argv[]);
 
 #endif

@@ -43,8 +43,7 @@ const char *mr_summary_time(const struct mr_summary *summary, uint64_t ns, uint6
 static enum mr_status put_source(const struct mr_summary_source *row,
                                  struct mr_buffer *out)
 {
-    return mr_buffer_append_format(out, "Clock     %s[%" PRIu32 "]: ", row->app,
-                                   row->pid);
+    return mr_render_line(out, "Clock     %s[%" PRIu32 "]: ", row->app, row->pid);
 }
 
 static enum mr_status put_hybrid(const struct mr_summary_clock *clock,
@@ -90,7 +89,7 @@ static enum mr_status put_depth(const struct mr_summary_source *row,
     const struct mr_summary_clock *told = &row->clock;
     char text[MR_RENDER_SIZE];
 
-    return mr_buffer_append_format(
+    return mr_render_line(
         out,
         "Depth     %s[%" PRIu32 "]: depth limit %" PRIu64 ": %s calls below it were made "
         "and not recorded; their time is in the calls that made them\n",
@@ -112,9 +111,9 @@ static enum mr_status put_link(const struct mr_summary_source *row, struct mr_bu
 {
     const char *reason = row->clock.notes[MR_NOTE_ENCODING_REASON];
 
-    return mr_buffer_append_format(out, "Link      %s[%" PRIu32 "] sends %s: %s\n",
-                                   row->app, row->pid, row->clock.notes[MR_NOTE_ENCODING],
-                                   reason ? reason : "it does not say why");
+    return mr_render_line(out, "Link      %s[%" PRIu32 "] sends %s: %s\n", row->app,
+                          row->pid, row->clock.notes[MR_NOTE_ENCODING],
+                          reason ? reason : "it does not say why");
 }
 
 static enum mr_status put_one(const struct mr_summary_source *row, struct mr_buffer *out)
@@ -126,8 +125,7 @@ static enum mr_status put_one(const struct mr_summary_source *row, struct mr_buf
     if (clock->notes[MR_NOTE_CLOCK_WARNING]) {
         status = put_source(row, out);
         if (status == MR_OK)
-            status =
-                mr_buffer_append_format(out, "%s\n", clock->notes[MR_NOTE_CLOCK_WARNING]);
+            status = mr_render_line(out, "%s\n", clock->notes[MR_NOTE_CLOCK_WARNING]);
     }
     if (status == MR_OK && number_of(clock, MR_NOTE_TICK_NS) > 0) {
         status = put_source(row, out);

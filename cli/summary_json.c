@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "cli/summary_private.h"
 
+#include "base/text.h"
 #include "net/joined.h"
 #include "net/part.h"
 
@@ -13,12 +14,22 @@ static void set_number(json_t *object, const char *key, uint64_t value)
     (void)json_object_set_new(object, key, json_integer((json_int_t)value));
 }
 
-/* Names come from other people's programs: what is no UTF-8 is told as such. */
+json_t *mr_summary_text_json(const char *text)
+{
+    char *copy = strdup(text);
+    json_t *string;
+
+    if (!copy)
+        return NULL;
+    mr_text_make_valid(copy, strlen(copy));
+    string = json_string(copy);
+    free(copy);
+    return string;
+}
+
 static void set_text(json_t *object, const char *key, const char *value)
 {
-    json_t *text = json_string(value);
-
-    (void)json_object_set_new(object, key, text ? text : json_string("(not UTF-8)"));
+    (void)json_object_set_new(object, key, mr_summary_text_json(value));
 }
 
 static json_t *id_json(struct mr_id id)

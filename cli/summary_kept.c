@@ -21,14 +21,14 @@ enum mr_status mr_summary_put_kept(const struct mr_summary *summary,
 
     if (kept->shapes == 0)
         return MR_OK;
-    status = mr_buffer_append_format(out, "Slowest   %s, %s, %s, %s calls: ", kept->name,
-                                     mr_summary_time(summary, kept->ns, 1, time),
-                                     status_text(kept->status),
-                                     mr_render_count(kept->calls, count));
+    status =
+        mr_render_line(out, "Slowest   %s, %s, %s, %s calls: ", kept->name,
+                       mr_summary_time(summary, kept->ns, 1, time),
+                       status_text(kept->status), mr_render_count(kept->calls, count));
     for (uint32_t i = 0; status == MR_OK && i < kept->inner_count; i++)
-        status = mr_buffer_append_format(
-            out, "%s%s %s", i ? ", " : "", kept->inner[i].name,
-            mr_summary_time(summary, kept->inner[i].self_ns, 1, time));
+        status =
+            mr_render_line(out, "%s%s %s", i ? ", " : "", kept->inner[i].name,
+                           mr_summary_time(summary, kept->inner[i].self_ns, 1, time));
     if (status == MR_OK && kept->elided_calls)
         status = mr_buffer_append_format(
             out, "; elided %s calls, %s", mr_render_count(kept->elided_calls, count),
@@ -45,11 +45,12 @@ json_t *mr_summary_kept_json(const struct mr_summary *summary)
     json_t *object = json_object(), *inner = json_array();
 
     for (uint32_t i = 0; i < kept->inner_count; i++)
-        (void)json_array_append_new(inner, json_pack("{s:s, s:I}", "name",
-                                                     kept->inner[i].name, "self_ns",
-                                                     (json_int_t)kept->inner[i].self_ns));
+        (void)json_array_append_new(
+            inner,
+            json_pack("{s:o, s:I}", "name", mr_summary_text_json(kept->inner[i].name),
+                      "self_ns", (json_int_t)kept->inner[i].self_ns));
     (void)json_object_set_new(object, "id", json_string(mr_id_format(kept->id, id)));
-    (void)json_object_set_new(object, "name", json_string(kept->name));
+    (void)json_object_set_new(object, "name", mr_summary_text_json(kept->name));
     (void)json_object_set_new(object, "status", json_string(status_text(kept->status)));
     (void)json_object_set_new(object, "start_ns",
                               json_integer((json_int_t)kept->start_ns));

@@ -37,6 +37,8 @@ enum mr_status mr_summary_put_traces(const struct mr_summary *summary,
 /* A line about the slowest trace that is kept; nothing where none is. */
 enum mr_status mr_summary_put_kept(const struct mr_summary *summary,
                                    struct mr_buffer *out);
+/* Names come from other people's programs: of what is no UTF-8 each byte is '?'. */
+json_t *mr_summary_text_json(const char *text);
 json_t *mr_summary_kept_json(const struct mr_summary *summary);
 
 #endif

@@ -63,7 +63,7 @@ static enum mr_status put_run(const struct mr_run *run, struct mr_buffer *out)
 
     if (!run)
         return MR_OK;
-    status = mr_buffer_append_format(out, "%s\n", run->command);
+    status = mr_render_line(out, "%s\n", run->command);
     if (status == MR_OK)
         status =
             mr_buffer_append_format(out, "ran for %s, exit status %d\n",
@@ -444,10 +444,10 @@ static enum mr_status put_absences(const struct mr_summary *summary,
         const struct mr_summary_absence *absence = &summary->absences[i];
         const struct mr_summary_counter *counter = &summary->counters[absence->counter];
 
-        status = mr_buffer_append_format(
-            out, "Counter   %s %s in %s%s%s: %s\n", counter->name,
-            counter->is_counted ? "partly absent" : "absent", absence->app,
-            *absence->host ? " on " : "", absence->host, absence->reason);
+        status =
+            mr_render_line(out, "Counter   %s %s in %s%s%s: %s\n", counter->name,
+                           counter->is_counted ? "partly absent" : "absent", absence->app,
+                           *absence->host ? " on " : "", absence->host, absence->reason);
     }
     return status;
 }

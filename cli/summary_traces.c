@@ -8,10 +8,6 @@
 #include "net/joined.h"
 #include "net/part.h"
 
-#include <stdio.h>
-
-#define NAME_SIZE 512
-
 static void put_quantile(const struct mr_summary *summary, bool is_there,
                          const struct mr_summary_quantile *quantile, struct mr_grid *grid)
 {
@@ -42,16 +38,14 @@ static const char *name_of(const struct mr_summary_part *part)
 /* "  message -> render", indented by depth. */
 static void put_name(const struct mr_summary_part *part, struct mr_grid *grid)
 {
-    char text[NAME_SIZE];
     bool is_stub = part->flags & MR_JOINED_STUB;
 
-    (void)snprintf(text, sizeof(text), "%*s%s%s%s%s%s%s", (int)(2 * part->depth), "",
-                   part->depth ? mr_edge_kind_name(part->kind) : "",
-                   part->depth ? " > " : "", name_of(part),
-                   is_stub ? " (outside of call trees)" : "",
-                   part->flags & MR_JOINED_RUN ? " *" : "",
-                   part->flags & MR_JOINED_LARGE ? " ..." : "");
-    mr_grid_cell(grid, "%s", text);
+    mr_grid_cell(grid, "%*s%s%s%s%s%s%s", (int)(2 * part->depth), "",
+                 part->depth ? mr_edge_kind_name(part->kind) : "",
+                 part->depth ? " > " : "", name_of(part),
+                 is_stub ? " (outside of call trees)" : "",
+                 part->flags & MR_JOINED_RUN ? " *" : "",
+                 part->flags & MR_JOINED_LARGE ? " ..." : "");
     mr_grid_cell(grid, "%s", part->app);
 }
 

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "base/compiler.h"
+#include "base/text.h"
 #include "master/api_private.h"
 
 #include <math.h>
@@ -32,9 +33,8 @@ json_t *mr_json_text(const char *text)
     if (string)
         return string;
     char *copy = strdup(text); /* what a hostile file name holds */
-    for (char *at = copy; at && *at; at++)
-        if ((unsigned char)*at >= 0x80)
-            *at = '?';
+    if (copy)
+        mr_text_make_valid(copy, strlen(copy));
     string = copy ? json_string(copy) : NULL;
     free(copy);
     return string;

@@ -70,7 +70,8 @@ json_t *mr_api_fail(struct mr_api_request *request, unsigned status, const char 
 
 json_t *mr_json_u64(uint64_t value); /* beyond 2^63-1: that */
 json_t *mr_json_id(struct mr_id id);
-json_t *mr_json_text(const char *text); /* null for ""; bytes that are no UTF-8 as '?' */
+json_t *mr_json_text(
+    const char *text); /* null for ""; bytes that are of no character of UTF-8 as '?' */
 /* null unless `is_there`. */
 json_t *mr_json_u64_if(bool is_there, uint64_t value);
 /* {"value_ns", "low_ns", "high_ns"} or null. */

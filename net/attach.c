@@ -8,6 +8,7 @@
 
 #include "base/assert.h"
 #include "base/compiler.h"
+#include "base/text.h"
 
 #define HEAD "millrace/"
 #define VALUE_SIZE 4096
@@ -163,6 +164,7 @@ void mr_attach_begin(struct mr_attach_writer *writer, char *text, size_t capacit
 
 static void clean(char *text)
 {
+    mr_text_make_valid(text, strlen(text));
     for (; *text; text++)
         if ((unsigned char)*text < ' ' || *text == 127)
             *text = '?';

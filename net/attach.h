@@ -75,7 +75,7 @@ struct mr_attach_writer {
 
 void mr_attach_begin(struct mr_attach_writer *writer, char *text, size_t capacity,
                      const char *word);
-/* Adds a field; bytes that no value may have become '?'. At most 4 KiB of value. */
+/* Adds a field; bytes that no value may have, controls and what is no UTF-8, become '?'. At most 4 KiB of value. */
 MR_PRINTF(3, 4)
 void mr_attach_put(struct mr_attach_writer *writer, const char *key, const char *format,
                    ...);

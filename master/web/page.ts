@@ -65,19 +65,25 @@ function byId<T extends Element>(id: string): T {
     return found as unknown as T;
 }
 
+/* Controls, and what turns the direction of all that follows, are shown and not obeyed. */
+function visible(text: string): string {
+    return text.replace(/[\u0000-\u001f\u007f-\u009f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069]/g, "\ufffd");
+}
+
 function make<K extends keyof HTMLElementTagNameMap>(
     tag: K, className = "", text = ""): HTMLElementTagNameMap[K] {
     const element = document.createElement(tag);
     if (className)
         element.className = className;
     if (text)
-        element.textContent = text;
+        element.textContent = visible(text);
     return element;
 }
 
 function setText(element: Element, text: string): void {
-    if (element.textContent !== text)
-        element.textContent = text;
+    const shown = visible(text);
+    if (element.textContent !== shown)
+        element.textContent = shown;
 }
 
 /* Numbers as people read them. */

@@ -148,7 +148,7 @@ function svg(tag: string, attributes: { [name: string]: string | number }, class
 }
 
 function drawCall(trace: Trace, call: TraceCall, x: number, width: number): SVGElement {
-    const y = call.depth * TRACE_ROW, text = callText(trace, call), name = trace.sites[call.site].name;
+    const y = call.depth * TRACE_ROW, text = visible(callText(trace, call)), name = visible(trace.sites[call.site].name);
     const group = svg("g", {tabindex: width > 8 ? 0 : -1, role: "button", "aria-label": text},
         "call c" + hue(name) + (call.status === "ok" ? "" : " bad"));
     const hint = svg("title", {}), letters = Math.floor((width - 8) / 6.7);

@@ -145,6 +145,60 @@ static void empty_columns_are_left_out(void **state)
     mr_grid_fini(&grid);
 }
 
+static void cells_and_titles_are_plain_text(void **state)
+{
+    static const struct mr_column named[] = {{"a\x1b[0m", MR_LEFT}, {"b\n", MR_LEFT_CUT}};
+    struct mr_grid grid;
+
+    MR_UNUSED(state);
+    mr_grid_init(&grid, named, MR_ARRAY_COUNT(named));
+    mr_grid_cell(&grid, "%s", "x\x1b[31m\ny");
+    mr_grid_cell(&grid, "%s",
+                 "\xe2\x80\xae"
+                 "fdp.exe\xff");
+    expect(&grid, 0, "a?[0m     b?\nx?[31m?y  ?fdp.exe?\n");
+    mr_grid_fini(&grid);
+}
+
+static void a_very_long_name_keeps_both_ends_and_whole_characters(void **state)
+{
+    static const struct mr_column one[] = {{"f", MR_LEFT_CUT}};
+    struct mr_grid grid;
+    struct mr_buffer out;
+    char name[4096], *at = name;
+
+    MR_UNUSED(state);
+    for (int i = 0; i < 2000; i++)
+        at = strcpy(at, "\xd7\x90") + 2;
+    (void)strcpy(at, "tail");
+    mr_grid_init(&grid, one, 1);
+    mr_grid_cell(&grid, "head%s", name);
+    mr_buffer_init(&out, 4096);
+    assert_int_equal(mr_grid_render(&grid, 0, &out), MR_OK);
+    assert_int_equal(mr_buffer_append_byte(&out, 0), MR_OK);
+    assert_non_null(strstr((const char *)out.data, "\nhead\xd7\x90"));
+    assert_non_null(strstr((const char *)out.data, "\xd7\x90tail\n"));
+    assert_int_equal(mr_text_width(strchr((const char *)out.data, '\n') + 1),
+                     MR_CELL_WIDTH_MAX + 1);
+    mr_buffer_fini(&out);
+    mr_grid_fini(&grid);
+}
+
+static void lines_hold_names_and_end_themselves(void **state)
+{
+    struct mr_buffer out;
+
+    MR_UNUSED(state);
+    mr_buffer_init(&out, 4096);
+    assert_int_equal(mr_render_line(&out, "%s", ""), MR_OK);
+    assert_int_equal(mr_render_line(&out, "one %s, ", "\n"), MR_OK);
+    assert_int_equal(mr_render_line(&out, "two %s", "\x1b\n"), MR_OK);
+    assert_int_equal(mr_render_line(&out, "%s\n", "\xff\n"), MR_OK);
+    assert_int_equal(mr_buffer_append_byte(&out, 0), MR_OK);
+    assert_string_equal((const char *)out.data, "one ?, two ????\n");
+    mr_buffer_fini(&out);
+}
+
 static void a_full_buffer_is_told(void **state)
 {
     struct mr_grid grid;
@@ -190,6 +244,9 @@ int main(void)
         cmocka_unit_test(columns_are_aligned),
         cmocka_unit_test(long_names_lose_their_middle_on_a_narrow_terminal),
         cmocka_unit_test(empty_columns_are_left_out),
+        cmocka_unit_test(cells_and_titles_are_plain_text),
+        cmocka_unit_test(a_very_long_name_keeps_both_ends_and_whole_characters),
+        cmocka_unit_test(lines_hold_names_and_end_themselves),
         cmocka_unit_test(a_full_buffer_is_told),
         cmocka_unit_test(many_rows_all_appear),
     };

@@ -79,13 +79,13 @@ static void a_directory_that_is_not_there_is_named(void **state)
 static void words_are_quoted_where_a_shell_needs_it(void **state)
 {
     char plain[] = "./a-b_c/d.e", space[] = "two words", quote[] = "it's", empty[] = "",
-         star[] = "*";
-    char *const argv[] = {plain, space, quote, empty, star, NULL};
+         star[] = "*", bytes[] = "\xff";
+    char *const argv[] = {plain, space, quote, empty, star, bytes, NULL};
     char *line = mr_run_command_line(argv);
 
     MR_UNUSED(state);
     assert_non_null(line);
-    assert_string_equal(line, "./a-b_c/d.e 'two words' 'it'\\''s' '' '*'");
+    assert_string_equal(line, "./a-b_c/d.e 'two words' 'it'\\''s' '' '*' '?'");
     free(line);
 }
 

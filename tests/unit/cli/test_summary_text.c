@@ -58,6 +58,16 @@ static struct mr_summary_entry entries[] = {
      .paths = 2},
 };
 
+/* Wherever the last order has put it. */
+static struct mr_summary_function *leaf(void)
+{
+    size_t at = 0;
+
+    while (functions[at].site.lo != 2)
+        at++;
+    return &functions[at];
+}
+
 static struct mr_summary summary_of_all(void)
 {
     return (struct mr_summary){
@@ -241,23 +251,25 @@ static void json_holds_the_same_numbers(void **state)
     struct mr_summary summary = summary_of_all();
     struct mr_buffer out;
     json_t *root;
-    const char *name;
+    const char *name, *other;
     json_int_t calls, last;
     double p50_low;
     int balanced;
 
     MR_UNUSED(state);
-    functions[1].name = "\xff\xfe"; /* not UTF-8: must not spoil the rest */
+    leaf()->name = "\xc3\xa9(\xff)"; /* not UTF-8: must not spoil the rest */
     mr_buffer_init(&out, 1 << 20);
     assert_int_equal(mr_summary_json(&summary, NULL, &all_rows, &out), MR_OK);
     root = json_loadb((const char *)out.data, out.size, 0, NULL);
     assert_non_null(root);
-    assert_int_equal(json_unpack(root, "{s:[{s:s, s:I}], s:[{s:{s:f}}], s:{s:I, s:b}}",
-                                 "functions", "name", &name, "calls", &calls, "entries",
-                                 "p50", "low_ns", &p50_low, "ledger", "last", &last,
-                                 "balanced", &balanced),
+    assert_int_equal(json_unpack(root,
+                                 "{s:[{s:s, s:I}, {s:s}], s:[{s:{s:f}}], s:{s:I, s:b}}",
+                                 "functions", "name", &name, "calls", &calls, "name",
+                                 &other, "entries", "p50", "low_ns", &p50_low, "ledger",
+                                 "last", &last, "balanced", &balanced),
                      0);
     assert_string_equal(name, "serve");
+    assert_string_equal(other, "\xc3\xa9(?)");
     assert_int_equal(calls, 1000);
     assert_true(p50_low > 989.5 && p50_low < 990.5);
     assert_int_equal(last, 6002);
@@ -265,7 +277,7 @@ static void json_holds_the_same_numbers(void **state)
     assert_null(json_object_get(root, "run"));
     json_decref(root);
     mr_buffer_fini(&out);
-    functions[1].name = "leaf";
+    leaf()->name = "leaf";
 }
 
 static const char *text_into(struct mr_summary *summary, struct mr_buffer *out)
@@ -274,6 +286,34 @@ static const char *text_into(struct mr_summary *summary, struct mr_buffer *out)
     assert_int_equal(mr_summary_text(summary, NULL, &all_rows, out), MR_OK);
     assert_int_equal(mr_buffer_append_byte(out, 0), MR_OK);
     return (const char *)out->data;
+}
+
+static void names_cannot_forge_lines_nor_drive_the_terminal(void **state)
+{
+    char name[] = "esc\x1b[31m\nLedger    balanced", command[] = "./a '\nb'";
+    struct mr_run run = {.command = command, .wall_ns = 1};
+    struct mr_summary summary = summary_of_all();
+    struct mr_buffer out;
+    const char *text, *at;
+
+    MR_UNUSED(state);
+    leaf()->name = entries[0].name = entries[0].app = name;
+    summary.kept = (struct mr_summary_kept){
+        .shapes = 1, .name = name, .inner_count = 1, .inner = {{.name = name}}};
+    mr_buffer_init(&out, 1 << 16);
+    assert_int_equal(mr_summary_text(&summary, &run, &all_rows, &out), MR_OK);
+    assert_int_equal(mr_buffer_append_byte(&out, 0), MR_OK);
+    text = (const char *)out.data;
+    assert_null(strchr(text, '\x1b'));
+    assert_ptr_equal(strstr(text, "./a '?b'\n"), text);
+    assert_non_null(strstr(text, "Slowest   esc?[31m?Ledger    balanced, "));
+    at = strstr(text, "\nLedger    ");
+    assert_non_null(at);
+    assert_null(strstr(at + 1, "\nLedger    ")); /* the one line that is its own */
+    mr_buffer_fini(&out);
+    leaf()->name = "leaf";
+    entries[0].name = "serve";
+    entries[0].app = "server";
 }
 
 static void what_a_tick_hides_is_a_bound_and_not_0(void **state)
@@ -393,6 +433,7 @@ static void short_calls_are_named_when_they_are_most(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(names_cannot_forge_lines_nor_drive_the_terminal),
         cmocka_unit_test(what_a_tick_hides_is_a_bound_and_not_0),
         cmocka_unit_test(a_clock_that_is_not_the_one_asked_for_is_told),
         cmocka_unit_test(short_calls_are_named_when_they_are_most),

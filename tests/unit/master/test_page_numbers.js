@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Numbers as the page writes them, by its own functions. Run by node with the compiled page:
+// Numbers and names as the page writes them, by its own functions. Run by node with the compiled page:
 //
 //     node test_page_numbers.js BUILD/master/web/page.js
 "use strict";
@@ -33,6 +33,8 @@ const expected = [
     ["percent", 1, 7, "14.3 %"],
     ["percent", 1, 100000, "< 0.1 %"],
     ["percent", 99999, 100000, "> 99.9 %"],
+    ["visible", "f(<b>) \u05d0", "f(<b>) \u05d0"],
+    ["visible", "a\n\u001b[31m\u009b\u202egpj.exe\u2066", "a\ufffd\ufffd[31m\ufffd\ufffdgpj.exe\ufffd"],
 ];
 let failed = 0;
 for (const [name, ...rest] of expected) {

@@ -52,9 +52,9 @@ static void bytes_that_no_value_may_have_are_replaced(void **state)
 
     (void)state;
     mr_attach_begin(&writer, out, sizeof(out), "ok");
-    mr_attach_put(&writer, "name", "%s", "a\nb\x7f\tc");
+    mr_attach_put(&writer, "name", "%s", "a\nb\x7f\tc\xff\xc3\xa9");
     assert_int_equal(parse(out, mr_attach_end(&writer)), MR_OK);
-    assert_string_equal(mr_attach_get(&message, "name"), "a?b??c");
+    assert_string_equal(mr_attach_get(&message, "name"), "a?b??c?\xc3\xa9");
 }
 
 static void what_does_not_fit_is_told(void **state)
