@@ -325,9 +325,16 @@ static json_t *part_json(const struct mr_summary_part *part)
     set_text(object, "kind", mr_edge_kind_name(part->kind));
     set_text(object, "name", part->name);
     set_text(object, "app", part->app);
+    set_text(object, "version", part->version);
+    set_text(object, "host", part->host);
     (void)json_object_set_new(object, "missing",
                               json_boolean(part->flags & MR_JOINED_MISSING));
+    (void)json_object_set_new(
+        object, "call_tree",
+        json_boolean(!(part->flags & (MR_JOINED_MISSING | MR_JOINED_STUB))));
     (void)json_object_set_new(object, "run", json_boolean(part->flags & MR_JOINED_RUN));
+    (void)json_object_set_new(object, "large",
+                              json_boolean(part->flags & MR_JOINED_LARGE));
     set_number(object, "count", part->count);
     set_number(object, "clamped", part->clamped);
     if (part->count == 0)
@@ -350,7 +357,8 @@ static json_t *trace_json(const struct mr_summary_trace *trace)
         (void)json_object_set_new(object, "p50_ns", json_real(trace->p50.value));
         (void)json_object_set_new(object, "p99_ns", json_real(trace->p99.value));
         set_number(object, "max_ns", trace->max_ns);
-        (void)json_object_set_new(object, "slowest", id_json(trace->slowest));
+        if (!mr_id_is_zero(trace->slowest)) /* hand-offs alone have no trace id */
+            (void)json_object_set_new(object, "slowest", id_json(trace->slowest));
     }
     for (size_t i = 0; i < trace->part_count; i++)
         (void)json_array_append_new(parts, part_json(&trace->parts[i]));

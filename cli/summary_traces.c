@@ -47,6 +47,8 @@ static void put_name(const struct mr_summary_part *part, struct mr_grid *grid)
                  part->flags & MR_JOINED_RUN ? " *" : "",
                  part->flags & MR_JOINED_LARGE ? " ..." : "");
     mr_grid_cell(grid, "%s", part->app);
+    mr_grid_cell(grid, "%s", part->version);
+    mr_grid_cell(grid, "%s", part->host);
 }
 
 static void put_part(const struct mr_summary *summary, const struct mr_summary_part *part,
@@ -120,9 +122,10 @@ enum mr_status mr_summary_put_traces(const struct mr_summary *summary,
                                      const struct mr_view *view, struct mr_buffer *out)
 {
     static const struct mr_column columns[] = {
-        {"count", MR_RIGHT},   {"p50", MR_RIGHT},      {"p99", MR_RIGHT},
-        {"max", MR_RIGHT},     {"failed", MR_RIGHT},   {"incomplete", MR_RIGHT},
-        {"clamped", MR_RIGHT}, {"trace", MR_LEFT_CUT}, {"application", MR_LEFT_CUT},
+        {"count", MR_RIGHT},      {"p50", MR_RIGHT},      {"p99", MR_RIGHT},
+        {"max", MR_RIGHT},        {"failed", MR_RIGHT},   {"incomplete", MR_RIGHT},
+        {"clamped", MR_RIGHT},    {"trace", MR_LEFT_CUT}, {"application", MR_LEFT_CUT},
+        {"version", MR_LEFT_CUT}, {"host", MR_LEFT_CUT},
     };
     size_t shown =
         summary->trace_count < view->entries ? summary->trace_count : view->entries;

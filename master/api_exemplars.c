@@ -67,10 +67,11 @@ static json_t *row_of(const struct mr_model_root *root,
     const struct mr_model_scope *scope = mr_model_scope(root, path->scope);
     const struct mr_model_source *source = mr_model_source(root, record->source);
     json_t *object = json_pack(
-        "{s:o, s:o, s:o, s:o, s:o, s:o, s:s, s:o, s:o, s:o, s:o, s:o, s:o}", "id",
+        "{s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:s, s:o, s:o, s:o, s:o, s:o, s:o}", "id",
         mr_json_id(mr_model_exemplar_id(exemplar)), "entry", mr_json_id(path->id), "site",
         mr_json_site(mr_model_site(root, path->site)), "app", mr_json_text(scope->app),
-        "host", mr_json_text(source->known ? source->host : scope->host), "why",
+        "version", mr_json_text(scope->version), "host",
+        mr_json_text(source->known ? source->host : scope->host), "why",
         reasons_json(reasons_of(root, exemplar)), "status", status_name(exemplar->status),
         "source", mr_json_id(exemplar->source), "pid",
         mr_json_u64_if(source->known, source->pid), "stream",

@@ -84,14 +84,14 @@ static json_t *row_of(const struct mr_model_root *root, const struct open_row *r
 
     for (size_t i = 0; i < MR_OPEN_AGES; i++)
         json_object_set_new(by_age, ages[i], mr_json_u64(row->stats.ages[i]));
-    return json_pack("{s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o}", "entry",
-                     mr_json_id(path->id), "site",
-                     mr_json_site(mr_model_site(root, path->site)), "app",
-                     mr_json_text(scope->app), "host", mr_json_text(scope->host), "open",
-                     mr_json_u64(row->stats.count), "by_age", by_age, "oldest_for_ns",
-                     age_of(now_ns, row->stats.oldest_ns), "in_call_for_ns",
-                     age_of(now_ns, row->stats.since_ns), "stack", stack, "stack_elided",
-                     mr_json_u64(elided));
+    return json_pack(
+        "{s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o}", "entry",
+        mr_json_id(path->id), "site", mr_json_site(mr_model_site(root, path->site)),
+        "app", mr_json_text(scope->app), "version", mr_json_text(scope->version), "host",
+        mr_json_text(scope->host), "open", mr_json_u64(row->stats.count), "by_age",
+        by_age, "oldest_for_ns", age_of(now_ns, row->stats.oldest_ns), "in_call_for_ns",
+        age_of(now_ns, row->stats.since_ns), "stack", stack, "stack_elided",
+        mr_json_u64(elided));
 }
 
 json_t *mr_api_open(struct mr_api_request *request)

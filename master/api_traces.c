@@ -74,6 +74,8 @@ static void set_place(json_t *object, const struct mr_model_root *root,
                         path ? mr_json_site(mr_model_site(root, path->site))
                              : json_null());
     json_object_set_new(object, "app", scope ? mr_json_text(scope->app) : json_null());
+    json_object_set_new(object, "version",
+                        scope ? mr_json_text(scope->version) : json_null());
     json_object_set_new(object, "host", scope ? mr_json_text(scope->host) : json_null());
     json_object_set_new(object, "shape",
                         mr_id_is_zero(node->node) ? json_null() : mr_json_id(node->node));

@@ -89,8 +89,9 @@ struct mr_summary_entry { /* largest time first */
 /* A part of a joined shape, and the edge that leads to it. */
 struct mr_summary_part {
     uint32_t depth;
-    uint8_t kind, flags;     /* enum mr_edge_kind, enum mr_joined_flag */
-    const char *name, *app;  /* "" where no call is known */
+    uint8_t kind, flags; /* enum mr_edge_kind, enum mr_joined_flag */
+    const char *name;    /* "" where no call is known; and of its scope, likewise */
+    const char *app, *version, *host;
     uint64_t count, clamped; /* of the edge; count 0: never seen, no times */
     struct mr_summary_quantile p50, p99;
     uint64_t max_ns;

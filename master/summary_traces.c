@@ -20,12 +20,19 @@ static void make_part(const struct mr_model_root *root, struct mr_arena *arena,
         mr_model_path(root, mr_model_find(root, MR_MODEL_PATH, node->path));
     char text[MR_SITE_LABEL_SIZE];
 
-    *part = (struct mr_summary_part){
-        .depth = depth, .kind = node->kind, .flags = node->flags, .name = "", .app = ""};
+    *part = (struct mr_summary_part){.depth = depth,
+                                     .kind = node->kind,
+                                     .flags = node->flags,
+                                     .name = "",
+                                     .app = "",
+                                     .version = "",
+                                     .host = ""};
     if (!path)
         return;
     part->name = keep(arena, mr_model_site_label(mr_model_site(root, path->site), text));
     part->app = keep(arena, mr_model_scope(root, path->scope)->app);
+    part->version = keep(arena, mr_model_scope(root, path->scope)->version);
+    part->host = keep(arena, mr_model_scope(root, path->scope)->host);
 }
 
 static void make_edge(const struct mr_edge_stats *stats, struct mr_summary_part *part)

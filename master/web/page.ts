@@ -20,7 +20,7 @@ interface Entries {
     coverage: { traces: ByCoverage; calls: ByCoverage; time_ns: ByCoverage };
 }
 interface Open {
-    entry: string; site: { name: string }; app: string | null; host: string | null; open: number;
+    entry: string; site: { name: string }; app: string | null; version: string | null; host: string | null; open: number;
     oldest_for_ns: Num; in_call_for_ns: Num; stack: { name: string }[]; stack_elided: number;
 }
 interface Opens { total: number; open: Open[]; }
@@ -44,7 +44,7 @@ interface Functions {
 interface Edge { count: number; clamped: number; max_ns: Num; time: { p50: Quantile; p99: Quantile }; }
 interface Part {
     kind: string; missing: boolean; call_tree: boolean; run: boolean; large: boolean; edge: Edge | null;
-    site: { name: string } | null; app: string | null; host: string | null; children: Part[];
+    site: { name: string } | null; app: string | null; version: string | null; host: string | null; children: Part[];
 }
 interface Joined {
     id: string; traces: number; failed: number; incomplete: number; max_ns: Num; nodes: number;
@@ -342,11 +342,16 @@ function quantileTitle(cell: HTMLTableCellElement, quantile: Quantile | null): v
         ? "between " + time(quantile.low_ns) + " and " + time(quantile.high_ns) : "";
 }
 
+interface Scope { app: string | null; version: string | null; host: string | null; }
+
+function scopeText(row: Scope): string {
+    return [row.app, row.version, row.host].filter(Boolean).join(" \u00b7 ");
+}
+
 const entryColumns: Column<Entry>[] = [
     {title: "entry point", hint: "the function that a trace begins with", name: true,
      sort: row => row.name,
-     fill: (cell, row) => title(cell, row.name,
-         [row.app, row.version, row.host].filter(Boolean).join(" \u00b7 "))},
+     fill: (cell, row) => title(cell, row.name, scopeText(row))},
     {title: "count", hint: "traces so far", sort: row => row.count,
      fill: (cell, row) => amount(cell, row.count)},
     {title: "per s", hint: "traces per second, over the last 10 s", sort: row => row.last_10s,
@@ -376,7 +381,7 @@ const entryColumns: Column<Entry>[] = [
 const openColumns: Column<Open>[] = [
     {title: "entry point", hint: "the function that a trace begins with", name: true,
      sort: row => row.site.name,
-     fill: (cell, row) => title(cell, row.site.name, [row.app, row.host].filter(Boolean).join(" \u00b7 "))},
+     fill: (cell, row) => title(cell, row.site.name, scopeText(row))},
     {title: "open", hint: "traces that run now", sort: row => row.open,
      fill: (cell, row) => amount(cell, row.open)},
     {title: "oldest", hint: "how long the oldest of them has been running", sort: row => number(row.oldest_for_ns),
@@ -435,7 +440,7 @@ function showParts(cell: HTMLTableCellElement, row: Joined): void {
     }
     lines.forEach(({depth, part}, index) => {
         const item = (list as Element).children[index] as HTMLElement;
-        const where = [part.app, part.host].filter(Boolean).join(" \u00b7 ");
+        const where = scopeText(part);
         item.style.paddingLeft = 18 * depth + "px";
         item.className = part.missing ? "missing" : "";
         setText(item.children[0], part.kind);
@@ -447,7 +452,7 @@ function showParts(cell: HTMLTableCellElement, row: Joined): void {
 const joinedColumns: Column<Joined>[] = [
     {title: "trace", hint: "where it begins", name: true, sort: row => partName(rootOf(row)),
      fill: (cell, row) => title(cell, row.tree.missing ? "root not seen" : partName(row.tree),
-         [row.tree.app, row.tree.host].filter(Boolean).join(" \u00b7 "),
+         scopeText(row.tree),
          row.slowest ? "slowest: trace id " + row.slowest : "")},
     {title: "traces", hint: "traces of this structure", sort: row => row.traces,
      fill: (cell, row) => amount(cell, row.traces)},

@@ -5,7 +5,7 @@
  */
 interface Site { name: string; module: string | null; }
 interface Exemplar {
-    id: string; entry: string; site: Site; app: string | null; host: string | null; shape: string | null;
+    id: string; entry: string; site: Site; app: string | null; version: string | null; host: string | null; shape: string | null;
     why: string[]; status: string; pid: Num; stream: number; start_ns: number; total_ns: number;
     calls: number; elided_calls: number; elided_ns: number;
 }
@@ -71,7 +71,7 @@ function exemplarTitle(cell: HTMLTableCellElement, row: Exemplar): void {
     }
     (cell.children[0] as HTMLElement).dataset.id = row.id;
     setText(cell.children[0].children[0], row.site.name);
-    setText(cell.children[1], [row.app, row.host, row.pid === null ? "" : "pid " + row.pid,
+    setText(cell.children[1], [scopeText(row), row.pid === null ? "" : "pid " + row.pid,
         "stream " + row.stream].filter(Boolean).join(" \u00b7 "));
 }
 
