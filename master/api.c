@@ -32,7 +32,7 @@ json_t *mr_api_fail(struct mr_api_request *request, unsigned status, const char 
     return NULL;
 }
 
-static const char *param(const struct mr_api_request *request, const char *name)
+const char *mr_api_param(const struct mr_api_request *request, const char *name)
 {
     for (size_t i = 0; i < request->param_count; i++)
         if (strcmp(request->params[i].name, name) == 0)
@@ -43,7 +43,7 @@ static const char *param(const struct mr_api_request *request, const char *name)
 uint64_t mr_api_number(struct mr_api_request *request, const char *name,
                        uint64_t otherwise, uint64_t min, uint64_t max)
 {
-    const char *text = param(request, name);
+    const char *text = mr_api_param(request, name);
     uint64_t value = 0;
 
     if (!text)
@@ -70,7 +70,7 @@ uint64_t mr_api_limit(struct mr_api_request *request)
 unsigned mr_api_choice(struct mr_api_request *request, const char *name,
                        const char *const *choices)
 {
-    const char *text = param(request, name);
+    const char *text = mr_api_param(request, name);
     char all[96] = "";
     size_t size = 0;
 
@@ -90,7 +90,7 @@ unsigned mr_api_choice(struct mr_api_request *request, const char *name,
 
 bool mr_api_id(struct mr_api_request *request, const char *name, struct mr_id *id)
 {
-    const char *text = param(request, name);
+    const char *text = mr_api_param(request, name);
 
     if (!text)
         return false;
@@ -147,7 +147,7 @@ static const struct route {
     const char *params; /* allowed ones, with commas around */
 } routes[] = {
     {"/api/v1/paths", mr_api_paths, ",entry,scope,depth,limit,form,"},
-    {"/api/v1/functions", mr_api_functions, ",limit,sort,"},
+    {"/api/v1/functions", mr_api_functions, ",limit,sort,find,"},
     {"/api/v1/entries", mr_api_entries, ",limit,sort,"},
     {"/api/v1/open", mr_api_open, ",limit,"},
     {"/api/v1/shapes", mr_api_shapes, ",entry,limit,sort,"},

@@ -5,7 +5,7 @@
  * list has a limit and tells how many there are.
  *
  *     /api/v1/paths       ?entry=ID ?scope=ID ?depth= ?limit= ?form=tree|list
- *     /api/v1/functions   ?limit= ?sort=self|total|calls
+ *     /api/v1/functions   ?limit= ?sort=self|total|calls ?find=PART-OF-NAME-OR-MODULE
  *     /api/v1/entries     ?limit= ?sort=time|count|max
  *     /api/v1/open        ?limit=
  *     /api/v1/shapes      ?entry=ID ?limit= ?sort=time|count

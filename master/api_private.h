@@ -57,6 +57,8 @@ json_t *mr_api_metrics(struct mr_api_request *request);
 /* Parameters: a wrong one sets status 400 and the text, which names it; 0 then. */
 uint64_t mr_api_number(struct mr_api_request *request, const char *name,
                        uint64_t otherwise, uint64_t min, uint64_t max);
+/* NULL when not given. */
+const char *mr_api_param(const struct mr_api_request *request, const char *name);
 uint64_t mr_api_limit(struct mr_api_request *request);
 /* Position of the value among `choices` (ended by NULL); 0, the first, when not given. */
 unsigned mr_api_choice(struct mr_api_request *request, const char *name,

@@ -90,7 +90,8 @@ json_t *mr_api_functions(struct mr_api_request *request)
     static order *const orders[] = {NULL, by_total, by_calls};
     uint64_t limit = mr_api_limit(request);
     order *by = orders[mr_api_choice(request, "sort", names)];
-    struct mr_summary_limits limits = {.functions = by ? SIZE_MAX : (size_t)limit};
+    struct mr_summary_limits limits = {.functions = by ? SIZE_MAX : (size_t)limit,
+                                       .find = mr_api_param(request, "find")};
     struct mr_summary *summary = summarise(request, limits);
 
     if (!summary)
@@ -104,6 +105,7 @@ json_t *mr_api_functions(struct mr_api_request *request)
                              mr_json_u64(summary->function_total), "calls",
                              mr_json_u64(summary->calls), "self_ns",
                              mr_json_u64(summary->self_ns), "functions", rows);
+    json_object_set_new(body, "found", mr_json_u64(summary->function_found));
     json_object_set_new(body, "calls_past_limit", mr_json_u64(summary->past_limit.calls));
     mr_json_add_counters(body, request->root);
     json_object_set_new(body, "tick_ns",

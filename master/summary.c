@@ -118,6 +118,27 @@ static int by_self(const void *a, const void *b)
     return order ? order : -by_number(left->line, right->line);
 }
 
+/* Keeps those that are looked for. */
+static void find_functions(struct make *make)
+{
+    struct mr_summary *summary = make->summary;
+    const char *wanted = make->limits->find;
+    size_t found = 0;
+
+    for (size_t i = 0; wanted && i < summary->function_count; i++) {
+        const struct mr_model_site *site =
+            mr_model_site(make->root, summary->functions[i].line);
+        char text[MR_SITE_LABEL_SIZE];
+
+        if (strcasestr(mr_model_site_label(site, text), wanted) ||
+            strcasestr(site->module, wanted))
+            summary->functions[found++] = summary->functions[i];
+    }
+    if (wanted)
+        summary->function_count = found;
+    summary->function_found = summary->function_count;
+}
+
 static void name_function(struct make *make, struct mr_summary_function *function)
 {
     const struct mr_model_site *site = mr_model_site(make->root, function->line);
@@ -146,6 +167,7 @@ static enum mr_status make_functions(struct make *make)
     enum mr_status status =
         mr_summary_make_cheap(make->root, make->limits->cheap_ns, summary);
     summary->function_total = summary->function_count;
+    find_functions(make);
     if (summary->function_count > make->limits->functions)
         summary->function_count = make->limits->functions;
     if (status == MR_OK)

@@ -39,6 +39,8 @@ struct mr_summary_limits {
     bool has_shares; /* walks all shapes and paths */
     /* What is missing for longer was on a host that is gone; 0: it may come yet, and nothing is silent. */
     uint64_t gone_ns;
+    /* Functions with this in their name or module alone, in letters of either case; NULL: all of them. */
+    const char *find;
 };
 #define MR_SUMMARY_LIMITS_DEFAULT                                                        \
     ((struct mr_summary_limits){                                                         \
@@ -231,6 +233,7 @@ struct mr_summary {
     uint64_t generation, published_ns;
     struct mr_summary_function *functions;
     size_t function_count, function_total; /* rows here; rows there would be */
+    size_t function_found;                 /* of these, what limits.find finds */
     struct mr_summary_entry *entries;
     size_t entry_count, entry_total;
     struct mr_summary_source *sources;

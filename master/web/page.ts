@@ -38,7 +38,8 @@ interface Counted { calls: number; backward: number; self: Num; total: Num; }
 interface Absence { app: string | null; version: string | null; host: string | null; reason: string; }
 interface Counter { name: string; unit: string | null; counted: boolean; absent: Absence[]; }
 interface Functions {
-    total: number; calls: number; calls_past_limit: number; self_ns: number; functions: Func[]; counters?: Counter[];
+    total: number; found: number; calls: number; calls_past_limit: number; self_ns: number; functions: Func[];
+    counters?: Counter[];
 }
 /* A trace over several threads and processes; `edge` is the way into the part: null where it was never seen. */
 interface Edge { count: number; clamped: number; max_ns: Num; time: { p50: Quantile; p99: Quantile }; }
@@ -669,7 +670,8 @@ function show(entries: Entries, functions: Functions, ledger: Ledger, opens: Ope
     showLedgerState(ledger);
     showSpark(functions.calls);
     note("entries-note", entries.entries.length, entries.total, "where traces begin" + pastLimit(entries.traces_past_limit, "traces"));
-    note("functions-note", functions.functions.length, functions.total, "by time in the function itself" +
+    note("functions-note", functions.functions.length, functions.found, "by time in the function itself" +
+        (functions.found < functions.total ? "; " + count(functions.found) + " of " + count(functions.total) + " match" : "") +
         pastLimit(functions.calls_past_limit, "calls"));
     entryTable.show(entries.entries);
     note("open-note", opens.open.length, opens.total, "traces that have not ended, and what the oldest is doing");
@@ -681,6 +683,8 @@ function show(entries: Entries, functions: Functions, ledger: Ledger, opens: Ope
 }
 
 /* Asking. */
+
+let find = "";
 
 async function ask<T>(path: string): Promise<T> {
     const answer = await fetch(path, {cache: "no-store"});
@@ -700,7 +704,7 @@ async function poll(): Promise<void> {
         try {
             show(...await Promise.all([
                 ask<Entries>("api/v1/entries?limit=" + ROWS),
-                ask<Functions>("api/v1/functions?limit=" + ROWS),
+                ask<Functions>("api/v1/functions?limit=" + ROWS + (find ? "&find=" + encodeURIComponent(find) : "")),
                 ask<Ledger>("api/v1/ledger?limit=" + ROWS),
                 ask<Opens>("api/v1/open?limit=" + ROWS),
                 ask<JoinedTraces>("api/v1/traces?limit=" + JOINED_ROWS),
@@ -714,8 +718,9 @@ async function poll(): Promise<void> {
 }
 
 byId<HTMLInputElement>("find").addEventListener("input", event => {
-    const wanted = (event.target as HTMLInputElement).value.trim().toLowerCase();
-    functionTable.filter = row => (row.name + " " + (row.module || "")).toLowerCase().includes(wanted);
+    find = (event.target as HTMLInputElement).value.trim(); /* the master looks among all, from the next answer on */
+    const wanted = find.toLowerCase();
+    functionTable.filter = row => (row.name + "\n" + (row.module || "")).toLowerCase().includes(wanted);
     functionTable.refresh();
 });
 

@@ -78,7 +78,12 @@ static bool check_paths(const struct mr_model_root *root)
 
 static bool check_summary(const struct mr_model_root *root)
 {
-    struct mr_summary_limits all = {SIZE_MAX, SIZE_MAX, SIZE_MAX, SIZE_MAX, 20, true, 0};
+    struct mr_summary_limits all = {.functions = SIZE_MAX,
+                                    .entries = SIZE_MAX,
+                                    .sources = SIZE_MAX,
+                                    .traces = SIZE_MAX,
+                                    .cheap_ns = 20,
+                                    .has_shares = true};
     struct mr_summary *summary;
     uint64_t calls = 0;
 

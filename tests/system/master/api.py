@@ -42,6 +42,22 @@ class Api(Case):
             self.assertLessEqual(row["p50"]["low_ns"], row["p50"]["high_ns"])
             self.assertLessEqual(row["p99"]["value_ns"], row["max_ns"])
 
+    def test_functions_are_found_among_all(self):
+        self.fill()
+        every = self.server.get("/api/v1/functions?limit=10000")
+        self.assertEqual((every["total"], every["found"]), (len(every["functions"]),) * 2)
+        last = every["functions"][-1]["name"]
+        first = self.server.get("/api/v1/functions?limit=1&find=%s" % last.upper())
+        self.assertEqual((first["total"], first["calls"]), (every["total"], every["calls"]))
+        expected = [row for row in every["functions"] if last in row["name"]]
+        self.assertEqual((first["functions"], first["found"]), (expected[:1], len(expected)))
+        by_calls = self.server.get("/api/v1/functions?sort=calls&find=%s" % last)
+        self.assertEqual({row["site"] for row in by_calls["functions"]}, {row["site"] for row in expected})
+        module = every["functions"][0]["module"]
+        self.assertEqual(self.server.get("/api/v1/functions?find=%s" % module)["found"],
+                         sum(module in (row["module"] or "") for row in every["functions"]))
+        self.assertEqual(self.server.get("/api/v1/functions?find=no-such-name")["functions"], [])
+
     def test_trees_and_limits(self):
         self.fill()
         entry = self.server.get("/api/v1/entries?limit=1")["entries"][0]

@@ -271,7 +271,12 @@ static void check_shares(const struct naive *naive,
 
 void naive_check(const struct naive *naive, const struct mr_model_root *root)
 {
-    struct mr_summary_limits all = {SIZE_MAX, SIZE_MAX, SIZE_MAX, SIZE_MAX, 20, true, 0};
+    struct mr_summary_limits all = {.functions = SIZE_MAX,
+                                    .entries = SIZE_MAX,
+                                    .sources = SIZE_MAX,
+                                    .traces = SIZE_MAX,
+                                    .cheap_ns = 20,
+                                    .has_shares = true};
     struct mr_summary *summary;
 
     assert_int_equal(mr_model_count(root, MR_MODEL_PATH), naive->path_count);
