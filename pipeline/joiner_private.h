@@ -35,10 +35,11 @@ struct mr_joiner_edge {
 
 /* One node before equal siblings are one. */
 struct mr_joiner_node {
-    uint32_t slot;                 /* NONE: missing */
-    uint32_t parent, first, count; /* children are first .. first + count - 1 */
-    uint32_t size;                 /* nodes of it and below, equal ones once */
-    uint32_t place;                /* in the shape */
+    uint32_t slot;      /* NONE: missing */
+    uint32_t from, out; /* the edge that leads to it: a slot, NONE for none, and which */
+    uint32_t first, count; /* children are first .. first + count - 1 */
+    uint32_t size;         /* nodes of it and below, equal ones once */
+    uint32_t place;        /* in the shape */
     uint8_t kind;
     bool is_run;       /* begins a run of more than one */
     bool is_like_last; /* of a run, and not its first */

@@ -104,38 +104,80 @@ static uint32_t find_top(const struct mr_joiner *joiner, uint32_t group, bool *i
     return top;
 }
 
-static void add_node(struct mr_joiner_shape *shape, uint32_t slot, uint32_t parent,
-                     uint32_t kind)
+static void add_node(struct mr_joiner_shape *shape, uint32_t slot, uint32_t from,
+                     uint32_t out, uint32_t kind)
 {
     MR_ASSERT(shape->work_count < shape->work_capacity);
-    shape->work[shape->work_count++] =
-        (struct mr_joiner_node){.slot = slot, .parent = parent, .kind = (uint8_t)kind};
+    shape->work[shape->work_count++] = (struct mr_joiner_node){
+        .slot = slot, .from = from, .out = out, .kind = (uint8_t)kind};
+}
+
+/* Which edge of the part leads to the call tree that followed it under the same attach, or NONE. */
+static uint32_t next_out(const struct mr_joiner *joiner, uint32_t slot)
+{
+    const struct mr_part *part = &joiner->slots[slot].part;
+
+    for (uint32_t out = 0; out < part->out_count; out++)
+        if (part->out[out].kind == MR_EDGE_NEXT)
+            return out;
+    return MR_JOINER_NONE;
+}
+
+/* The node that an edge leads to. Returns its slot, or NONE where it was not seen, or is the top again. */
+static uint32_t add_below(struct mr_joiner *joiner, uint32_t top, uint32_t from,
+                          uint32_t out)
+{
+    uint32_t to = below(joiner, from, out);
+
+    to = to == top ? MR_JOINER_NONE : to;
+    add_node(&joiner->shape, to, from, out, joiner->slots[from].part.out[out].kind);
+    return to;
+}
+
+/* Those that followed it, one after the other: beside it, for a chain of them would be as deep as they are many. */
+static void add_next(struct mr_joiner *joiner, uint32_t top, uint32_t slot)
+{
+    while (slot != MR_JOINER_NONE) {
+        uint32_t out = next_out(joiner, slot);
+
+        slot = out == MR_JOINER_NONE ? out : add_below(joiner, top, slot, out);
+    }
+}
+
+/* What hangs on one part: all but what stands beside it. */
+static void add_children(struct mr_joiner *joiner, uint32_t top, uint32_t slot,
+                         bool is_root)
+{
+    uint32_t beside = is_root ? MR_JOINER_NONE : next_out(joiner, slot);
+
+    for (uint32_t out = 0; out < joiner->slots[slot].part.out_count; out++)
+        if (out != beside)
+            add_next(joiner, top, add_below(joiner, top, slot, out));
 }
 
 static void lay_out(struct mr_joiner *joiner, uint32_t top, bool is_large)
 {
     struct mr_joiner_shape *shape = &joiner->shape;
     uint32_t kind = joiner->slots[top].part.in.kind;
+    bool has_root = kind == MR_EDGE_NONE;
 
     shape->work_count = 0;
-    if (kind != MR_EDGE_NONE) {
-        add_node(shape, MR_JOINER_NONE, MR_JOINER_NONE, MR_EDGE_NONE);
+    if (!has_root)
+        add_node(shape, MR_JOINER_NONE, MR_JOINER_NONE, 0, MR_EDGE_NONE);
+    add_node(shape, top, MR_JOINER_NONE, 0, kind);
+    if (!has_root) {
+        if (!is_large)
+            add_next(joiner, top, top);
         shape->work[0].first = 1;
-        shape->work[0].count = 1;
+        shape->work[0].count = shape->work_count - 1;
     }
-    add_node(shape, top, kind == MR_EDGE_NONE ? MR_JOINER_NONE : 0, kind);
-    for (uint32_t i = shape->work_count - 1; i < shape->work_count && !is_large; i++) {
+    for (uint32_t i = has_root ? 0 : 1; i < shape->work_count && !is_large; i++) {
         uint32_t slot = shape->work[i].slot;
 
         shape->work[i].first = shape->work_count;
         if (slot == MR_JOINER_NONE)
             continue;
-        for (uint32_t out = 0; out < joiner->slots[slot].part.out_count; out++) {
-            uint32_t to = below(joiner, slot, out);
-
-            add_node(shape, to == top ? MR_JOINER_NONE : to, i,
-                     joiner->slots[slot].part.out[out].kind);
-        }
+        add_children(joiner, top, slot, has_root && i == 0);
         shape->work[i].count = shape->work_count - shape->work[i].first;
     }
 }
@@ -261,17 +303,11 @@ static uint32_t time_edges(const struct mr_joiner *joiner)
         const struct mr_joiner_node *node = &shape->work[i];
         const struct mr_part *from;
 
-        if (node->slot == MR_JOINER_NONE)
+        if (node->slot == MR_JOINER_NONE || node->from == MR_JOINER_NONE)
             continue;
-        from = &joiner->slots[node->slot].part;
-        for (uint32_t j = 0; j < node->count; j++) {
-            const struct mr_joiner_node *child = &shape->work[node->first + j];
-
-            if (child->slot != MR_JOINER_NONE)
-                shape->edges[count++] =
-                    time_edge(from, from->out[j].ns, &joiner->slots[child->slot].part,
-                              child->place);
-        }
+        from = &joiner->slots[node->from].part;
+        shape->edges[count++] = time_edge(from, from->out[node->out].ns,
+                                          &joiner->slots[node->slot].part, node->place);
     }
     return count;
 }

@@ -116,20 +116,96 @@ static struct node *new_node(const struct ref_part *part, bool is_large,
     return node;
 }
 
-static struct node *build(const struct ref_part *part, const struct ref_part *top,
-                          bool is_large)
+/* The way to a child: an edge of `from`, which is not known where the child is the top of a trace without its root. */
+struct step {
+    const struct ref_part *from, *to;
+    uint32_t out;
+    enum ref_edge_kind kind;
+};
+
+struct steps {
+    struct step *all;
+    uint32_t count;
+};
+
+static void add_step(struct steps *steps, struct step step)
 {
-    struct node *children[REF_EDGES];
-    enum ref_edge_kind kinds[REF_EDGES];
-    uint32_t count = part && !is_large ? part->out_count : 0;
+    steps->all = need(realloc(steps->all, (steps->count + 1) * sizeof(struct step)));
+    steps->all[steps->count++] = step;
+}
 
-    for (uint32_t i = 0; i < count; i++) {
-        const struct ref_part *child = part->below[i];
+static bool is_beside(const struct ref_part *part, uint32_t out)
+{
+    return part && part->out[out].kind == REF_EDGE_NEXT;
+}
 
-        kinds[i] = part->out[i].kind;
-        children[i] = build(child == top ? NULL : child, top, false);
+/* A child, and behind it the call trees that followed it under one attach. */
+static void add_steps(struct steps *steps, struct step step, const struct ref_part *top)
+{
+    add_step(steps, step);
+    for (uint32_t i = 0; step.to && i < step.to->out_count; i++)
+        if (is_beside(step.to, i))
+            add_steps(
+                steps,
+                (struct step){.from = step.to,
+                              .to = step.to->below[i] == top ? NULL : step.to->below[i],
+                              .out = i,
+                              .kind = REF_EDGE_NEXT},
+                top);
+}
+
+static struct steps steps_below(const struct ref_part *part, const struct ref_part *top)
+{
+    struct steps steps = {NULL, 0};
+
+    for (uint32_t i = 0; part && i < part->out_count; i++)
+        if (!is_beside(part, i))
+            add_steps(&steps,
+                      (struct step){.from = part,
+                                    .to = part->below[i] == top ? NULL : part->below[i],
+                                    .out = i,
+                                    .kind = part->out[i].kind},
+                      top);
+    return steps;
+}
+
+static struct node *build(const struct ref_part *part, const struct steps *steps,
+                          const struct ref_part *top, bool is_large)
+{
+    struct node **children = need(calloc(steps->count + 1, sizeof(struct node *)));
+    enum ref_edge_kind *kinds = need(calloc(steps->count + 1, sizeof(*kinds)));
+    struct node *node;
+
+    for (uint32_t i = 0; i < steps->count; i++) {
+        struct steps below = steps_below(steps->all[i].to, top);
+
+        kinds[i] = steps->all[i].kind;
+        children[i] = build(steps->all[i].to, &below, top, false);
+        free(below.all);
     }
-    return new_node(part, is_large, children, kinds, count);
+    node = new_node(part, is_large, children, kinds, steps->count);
+    free(children);
+    free(kinds);
+    return node;
+}
+
+/* Of a trace without its root, what led to the top is not seen. */
+static struct node *build_trace(const struct ref_part *top, struct steps *steps,
+                                bool is_large)
+{
+    const struct steps none = {NULL, 0};
+    bool has_root = top->in.kind == REF_EDGE_NONE;
+    struct node *node;
+
+    if (!is_large) {
+        if (has_root)
+            *steps = steps_below(top, top);
+        else
+            add_steps(steps, (struct step){.to = top, .kind = top->in.kind}, top);
+        return build(has_root ? top : NULL, steps, top, false);
+    }
+    node = build(top, &none, top, true);
+    return has_root ? node : new_node(NULL, false, &node, &top->in.kind, 1);
 }
 
 static struct sum *sum_of(struct sum **list, struct ref_id shape, uint64_t window,
@@ -162,27 +238,29 @@ struct counted {
 };
 
 /* Edges below a node at `place`; frees the nodes. */
-static void count_edges(const struct counted *counted, const struct ref_part *part,
+static void count_edges(const struct counted *counted, const struct steps *steps,
                         struct node *node, uint64_t place)
 {
     uint64_t next = place + 1, at = 0;
 
-    for (uint32_t i = 0; node->children[i]; i++) {
-        const struct ref_part *child =
-            part->below[i] == counted->top ? NULL : part->below[i];
+    for (uint32_t i = 0; i < steps->count; i++) {
+        const struct step *step = &steps->all[i];
+        struct steps below = steps_below(step->to, counted->top);
 
         if (!node->is_like_last[i]) {
             at = next;
             next += node->children[i]->size;
         }
-        if (child) {
+        if (step->to && step->from) {
             struct sum *sum = sum_of(counted->sums, counted->shape, counted->window, at);
-            bool is_clamped = child->in.ns < part->out[i].ns;
+            uint64_t sent = step->from->out[step->out].ns;
+            bool is_clamped = step->to->in.ns < sent;
 
             sum->clamped += is_clamped;
-            add_time(sum, is_clamped ? 0 : child->in.ns - part->out[i].ns);
+            add_time(sum, is_clamped ? 0 : step->to->in.ns - sent);
         }
-        count_edges(counted, child, node->children[i], at);
+        count_edges(counted, &below, node->children[i], at);
+        free(below.all);
     }
     free_node(node);
 }
@@ -235,8 +313,9 @@ static void count_trace(struct ref *ref, struct sum **sums, struct ref_part *of)
 {
     bool is_circle, is_incomplete, is_large = false;
     struct ref_part *top = top_of(ref, of, &is_circle), *parts = gather(top, NULL);
-    struct node *node = build(top, top, false);
-    struct counted counted = {.sums = sums, .top = is_circle ? top : NULL};
+    struct steps steps = {NULL, 0};
+    struct node *node = build_trace(top, &steps, false);
+    struct counted counted = {.sums = sums, .top = top};
     uint64_t end = top->end;
 
     is_incomplete = is_circle || top->in.kind != REF_EDGE_NONE;
@@ -246,25 +325,20 @@ static void count_trace(struct ref *ref, struct sum **sums, struct ref_part *of)
         for (uint32_t i = 0; i < part->out_count; i++)
             is_incomplete |= !part->below[i];
     }
-    if (node->size + (top->in.kind != REF_EDGE_NONE) > NODES_MAX) {
+    if (node->size > NODES_MAX) {
         is_large = true;
         free_nodes(node);
-        node = build(top, top, true);
+        node = build_trace(top, &steps, true);
     }
     counted.window = end / 1000000000 / ref->options.window_s * ref->options.window_s;
     counted.shape = node->id;
-    if (top->in.kind != REF_EDGE_NONE) { /* what led to it is missing */
-        struct node *above = new_node(NULL, false, &node, &top->in.kind, 1);
-
-        counted.shape = above->id;
-        free_node(above);
-    }
     count_times(sum_of(sums, counted.shape, counted.window, 0), top, parts, is_incomplete,
                 end);
     if (is_large)
         free_nodes(node);
     else
-        count_edges(&counted, top, node, top->in.kind != REF_EDGE_NONE);
+        count_edges(&counted, &steps, node, 0);
+    free(steps.all);
 }
 
 /* Lines. */
