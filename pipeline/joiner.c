@@ -201,10 +201,8 @@ static enum mr_status meet_edge(struct mr_joiner *joiner, struct mr_id key, uint
         return MR_ENOMEM;
     end = is_from ? &joiner->edges[edge].from : &joiner->edges[edge].to;
     joiner->slots[joiner->slots[slot].of].group.missing++;
-    if (*end != MR_JOINER_NONE) {
-        joiner->stats.doubles++;
+    if (*end != MR_JOINER_NONE)
         return MR_ESTATE; /* missing for good */
-    }
     *end = slot;
     other = is_from ? joiner->edges[edge].to : joiner->edges[edge].from;
     if (other == MR_JOINER_NONE)
@@ -310,6 +308,16 @@ enum mr_status mr_joiner_add(struct mr_joiner *joiner, const struct mr_part *par
     return MR_OK;
 }
 
+/* Counted where the trace ends, and so once: parts that are given away meet again there. */
+static uint32_t count_doubles(const struct mr_joiner_slot *slot)
+{
+    uint32_t count = slot->is_second;
+
+    for (uint32_t i = 0; i < slot->part.out_count; i++)
+        count += (uint32_t)(slot->second_outs >> i & 1);
+    return count;
+}
+
 /* Frees what take() lent the caller. */
 static void free_lent(struct mr_joiner *joiner)
 {
@@ -328,8 +336,10 @@ bool mr_joiner_take(struct mr_joiner *joiner, struct mr_joined *joined)
     if (!mr_joiner_shape(joiner, group, joined))
         return false;
     joiner->done = joiner->slots[group].group.older;
-    for (uint32_t i = 0; i < joined->part_count; i++)
+    for (uint32_t i = 0; i < joined->part_count; i++) {
+        joiner->stats.doubles += count_doubles(&joiner->slots[joined->slots[i]]);
         leave_edges(joiner, joined->slots[i]);
+    }
     joiner->lent_count = joined->part_count;
     joiner->stats.joined += joined->status != MR_PART_INCOMPLETE;
     return true;

@@ -66,7 +66,7 @@ struct mr_joined {
 struct mr_joiner_stats {
     uint64_t parts, joined; /* came; traces taken that were whole */
     uint64_t again;         /* parts that came twice */
-    uint64_t doubles;       /* edges with more than two ends */
+    uint64_t doubles;       /* ends of edges past the two, of traces that were taken */
     uint64_t circles;       /* traces without a root, though nothing was missing */
     uint64_t large;         /* traces past MR_JOINED_NODES_MAX */
     uint32_t waiting;       /* parts held now */

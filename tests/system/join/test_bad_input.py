@@ -75,7 +75,7 @@ def test_headers(chain):
     check(seen["reduce_links_malformed"] == len(bad), f"{seen}")
     check(seen["join_parts_past_limit"] + seen["join_timed_out"] == FLOOD + 3, f"{seen}")
     check(seen["join_timed_out"] <= MAX_PARTS and seen["join_passed_on_early"] > 0, f"{seen}")
-    check(seen["join_doubles"] >= 1, f"{seen}")  # of three; those passed on apart do not meet, others meet at worker and master
+    check(seen.get("join_doubles", 0) <= 2, f"{seen}")  # of three: where --max-parts has ended the others, one is none
     parts = master.get("/api/v1/ledger")["parts"]
     reasons = parts["incomplete_by_reason"]
     check(parts["balanced"] and parts["waiting"] == 0 and parts["joined"] == 0 and parts["came"] == parts["incomplete"], f"{parts}")
@@ -114,7 +114,8 @@ def test_sends_of_one_id(chain):
     check([node["edge"]["count"] for node in deep[1:4]] == [1] * 3, f"{deep[0]}")
     parts = master.get("/api/v1/ledger")["parts"]
     check(parts["balanced"] and parts["joined"] == 2 and parts["incomplete"] == 5, f"{parts}")
-    check(counters(master)["join_doubles"] > 1, f"{counters(master)}")
+    # Of each of four parts all sends but one, and the second send of an id; once, though some meet at the worker and at the master.
+    check(counters(master)["join_doubles"] == 4 * 63 + 1, f"{counters(master)}")
     chain.stop(worker)
     chain.stop(master)
 

@@ -121,6 +121,30 @@ static void test_a_send_told_by_two_parts_is_a_whole_trace_and_an_incomplete_one
     }
 }
 
+static void test_a_double_counts_where_the_trace_ends(void **state)
+{
+    struct mr_part parts[] = {leaf(1, 1), leaf(2, 1), leaf(3, 1)}, given;
+    uint32_t statuses[MR_PART_STATUSES] = {0};
+    struct mr_joiner *below, *above;
+    struct mr_joiner_stats stats;
+
+    (void)state;
+    assert_int_equal(mr_joiner_new(8, &below), MR_OK);
+    assert_int_equal(mr_joiner_new(8, &above), MR_OK);
+    for (size_t i = 0; i < 3; i++)
+        assert_int_equal(mr_joiner_add(below, &parts[i], 1, NULL), MR_OK);
+    while (mr_joiner_give(below, UINT64_MAX, &given))
+        assert_int_equal(mr_joiner_add(above, &given, 1, NULL), MR_OK);
+    mr_joiner_stats(below, &stats);
+    assert_int_equal(stats.doubles, 0);
+    end_all(above, statuses);
+    assert_int_equal(statuses[MR_PART_INCOMPLETE], 3);
+    mr_joiner_stats(above, &stats);
+    assert_int_equal(stats.doubles, 2);
+    mr_joiner_free(below);
+    mr_joiner_free(above);
+}
+
 /* One below the other, each with every edge told as often as a part may. */
 static void test_a_send_told_twice_by_a_part_leads_to_one_part(void **state)
 {
@@ -355,6 +379,7 @@ int main(void)
             test_a_token_attached_twice_is_one_whole_trace_and_an_incomplete_one),
         cmocka_unit_test(
             test_a_send_told_by_two_parts_is_a_whole_trace_and_an_incomplete_one),
+        cmocka_unit_test(test_a_double_counts_where_the_trace_ends),
         cmocka_unit_test(test_a_send_told_twice_by_a_part_leads_to_one_part),
         cmocka_unit_test(test_parts_in_a_circle_are_incomplete_at_once),
         cmocka_unit_test(test_call_trees_of_one_attach_stand_beside_each_other),
