@@ -379,6 +379,23 @@ const entryColumns: Column<Entry>[] = [
     {title: "", hint: "keep its next trace whole", fill: (cell, row) => recordCell(cell, row.id, row.name)},
 ];
 
+/* Outermost first; a recursion once, with how deep it is. */
+function stackText(names: string[], elided: number): string {
+    const parts: string[] = elided ? [elided + " more"] : [];
+    for (let first = 0, next; first < names.length; first = next) {
+        for (next = first + 1; next < names.length && names[next] === names[first];)
+            next++;
+        parts.push(names[first] + (next - first > 1 ? " \u00d7 " + (next - first) : ""));
+    }
+    return parts.join(" \u203a ");
+}
+
+/* The innermost call is what it hangs in; the way there below it, and whole where the pointer rests. */
+function showStack(cell: HTMLTableCellElement, row: Open): void {
+    const names = row.stack.map(site => site.name);
+    title(cell, names.length ? names[names.length - 1] : DASH, stackText(names, row.stack_elided));
+}
+
 const openColumns: Column<Open>[] = [
     {title: "entry point", hint: "the function that a trace begins with", name: true,
      sort: row => row.site.name,
@@ -390,9 +407,7 @@ const openColumns: Column<Open>[] = [
     {title: "in call", hint: "how long the oldest has been in the call it is in",
      sort: row => number(row.in_call_for_ns),
      fill: (cell, row) => duration(cell, row.in_call_for_ns)},
-    {title: "stack of the oldest", hint: "from the entry point inwards", name: true,
-     fill: (cell, row) => plain(cell, (row.stack_elided ? row.stack_elided + " more \u203a " : "") +
-         row.stack.map(site => site.name).join(" \u203a "), "name")},
+    {title: "the oldest is in", hint: "and how it came there, from the entry point inwards", name: true, fill: showStack},
 ];
 
 /* A joined trace: its parts below each other, each with how long it was waited for. */

@@ -25,6 +25,7 @@ interface Shape { scopes: ShapeScope[]; }
 const TRACE_POLL_MS = 2000;
 const TRACE_ROW = 20; /* height of a call, in the units of the drawing: pixels */
 const TRACE_DEPTH_MAX = 60;
+const TRACE_TICK = 60; /* width of a tick's text at most */
 const SVG = "http://www.w3.org/2000/svg";
 
 function startText(ns: number): string {
@@ -181,7 +182,8 @@ function drawTicks(canvas: Element, from: number, to: number, width: number, hei
     const unit = span / step > 20 ? 5 * step : span / step > 8 ? 2 * step : step;
     for (let at = Math.ceil(from / unit) * unit; at < to && unit > 0; at += unit) {
         const x = width * (at - from) / span;
-        const label = svg("text", {x: x + 3, y: height + 13}, "tick");
+        const isLast = x + TRACE_TICK > width;
+        const label = svg("text", {x: isLast ? x - 3 : x + 3, y: height + 13, "text-anchor": isLast ? "end" : "start"}, "tick");
         label.textContent = "+" + time(at);
         canvas.append(svg("line", {x1: x, x2: x, y1: 0, y2: height + 16}, "tick"), label);
     }

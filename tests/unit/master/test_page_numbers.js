@@ -33,6 +33,10 @@ const expected = [
     ["percent", 1, 7, "14.3 %"],
     ["percent", 1, 100000, "< 0.1 %"],
     ["percent", 99999, 100000, "> 99.9 %"],
+    ["stackText", [], 0, ""],
+    ["stackText", ["serve", "read"], 0, "serve \u203a read"],
+    ["stackText", ["walk", "walk", "walk", "read"], 47, "47 more \u203a walk \u00d7 3 \u203a read"],
+    ["stackText", ["a", "b", "b", "a"], 0, "a \u203a b \u00d7 2 \u203a a"],
     ["visible", "f(<b>) \u05d0", "f(<b>) \u05d0"],
     ["visible", "a\n\u001b[31m\u009b\u202egpj.exe\u2066", "a\ufffd\ufffd[31m\ufffd\ufffdgpj.exe\ufffd"],
 ];
