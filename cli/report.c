@@ -59,6 +59,7 @@ static enum mr_status summarise(struct mr_model *model, struct mr_summary **summ
         .traces = SIZE_MAX,
         .cheap_ns = CHEAP_NS,
         .has_shares = true,
+        .open = SIZE_MAX,
     };
     enum mr_status status;
 

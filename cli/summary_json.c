@@ -441,6 +441,7 @@ static json_t *summary_json(const struct mr_summary *summary, const struct mr_ru
     if (summary->cheap_ns && !summary->tick_ns)
         set_number(object, "short_calls", summary->cheap_calls);
     set_number(object, "open", summary->open);
+    (void)json_object_set_new(object, "open_traces", mr_summary_open_json(summary));
     set_number(object, "paths", summary->paths);
     set_number(object, "shapes", summary->shapes);
     set_number(object, "sites", summary->sites);

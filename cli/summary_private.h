@@ -39,6 +39,10 @@ enum mr_status mr_summary_put_kept(const struct mr_summary *summary,
                                    struct mr_buffer *out);
 /* Names come from other people's programs: of what is no UTF-8 each byte is '?'. */
 json_t *mr_summary_text_json(const char *text);
+/* What is open, and where the oldest of each entry point is; nothing where nothing is. */
+enum mr_status mr_summary_put_open(const struct mr_summary *summary,
+                                   struct mr_buffer *out);
+json_t *mr_summary_open_json(const struct mr_summary *summary);
 json_t *mr_summary_kept_json(const struct mr_summary *summary);
 
 #endif

@@ -470,9 +470,8 @@ static enum mr_status put_remarks(const struct mr_summary *summary, struct mr_bu
         status = mr_buffer_append_format(
             out, "Calls     %s without an end: counted, not timed\n",
             mr_render_count(summary->incomplete_calls, text));
-    if (status == MR_OK && summary->open)
-        status = mr_buffer_append_format(out, "Open      %s traces have not ended\n",
-                                         mr_render_count(summary->open, text));
+    if (status == MR_OK)
+        status = mr_summary_put_open(summary, out);
     if (status == MR_OK && summary->refused)
         status =
             mr_buffer_append_format(out, "Refused   %s items past a limit of the model\n",

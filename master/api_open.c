@@ -5,48 +5,9 @@
  */
 #include "base/clock.h"
 #include "master/api_private.h"
+#include "master/open_rows.h"
 
 #include <stdlib.h>
-
-struct open_row {
-    uint32_t path, stack; /* of the entry point; MR_MODEL_NONE */
-    struct mr_open_stats stats;
-};
-
-static int by_oldest(const void *a, const void *b)
-{
-    const struct open_row *left = a, *right = b;
-
-    if (left->stats.oldest_ns != right->stats.oldest_ns)
-        return left->stats.oldest_ns < right->stats.oldest_ns ? -1 : 1;
-    return left->path < right->path ? -1 : left->path > right->path;
-}
-
-/* Rows by entry, those of nothing squeezed out. */
-static struct open_row *gather(const struct mr_model_root *root, uint64_t now_ns,
-                               size_t *count)
-{
-    uint32_t entries = mr_model_count(root, MR_MODEL_ENTRY);
-    struct open_row *rows = calloc((size_t)entries + 1, sizeof(*rows));
-
-    *count = 0;
-    for (uint32_t i = 0; rows && i < mr_model_count(root, MR_MODEL_OPEN); i++) {
-        const struct mr_model_open *open = mr_model_open(root, i);
-        uint32_t entry = mr_model_path(root, open->path)->entry;
-
-        if (entry == MR_MODEL_NONE || !mr_model_open_is_current(root, open, now_ns))
-            continue;
-        rows[entry].path = open->path;
-        if (mr_open_stats_merge(&rows[entry].stats, &open->stats))
-            rows[entry].stack = open->stack;
-    }
-    for (uint32_t i = 0; rows && i < entries; i++)
-        if (rows[i].stats.count > 0)
-            rows[(*count)++] = rows[i];
-    if (rows)
-        qsort(rows, *count, sizeof(*rows), by_oldest);
-    return rows;
-}
 
 /* Outermost first; of a deep one the innermost MR_API_DEPTH_MAX, and how many are left out. */
 static json_t *stack_of(const struct mr_model_root *root, uint32_t path, uint64_t *elided)
@@ -71,7 +32,7 @@ static json_t *age_of(uint64_t now_ns, uint64_t since_ns)
     return mr_json_u64_if(since_ns > 0, now_ns > since_ns ? now_ns - since_ns : 0);
 }
 
-static json_t *row_of(const struct mr_model_root *root, const struct open_row *row,
+static json_t *row_of(const struct mr_model_root *root, const struct mr_open_row *row,
                       uint64_t now_ns)
 {
     static const char *const ages[MR_OPEN_AGES] = {"1s", "10s", "1min", "10min",
@@ -98,7 +59,7 @@ json_t *mr_api_open(struct mr_api_request *request)
 {
     uint64_t limit = mr_api_limit(request), now_ns = mr_clock_realtime_ns();
     size_t count;
-    struct open_row *rows = gather(request->root, now_ns, &count);
+    struct mr_open_row *rows = mr_open_rows_new(request->root, now_ns, &count);
     json_t *array = json_array();
 
     if (!rows) {

@@ -456,6 +456,9 @@ static enum mr_status make_all(struct make *make)
         status = mr_summary_make_traces(make->root, make->limits->traces, make->arena,
                                         make->summary);
     if (status == MR_OK)
+        status = mr_summary_make_open(make->root, make->now_ns, make->limits->open,
+                                      make->arena, make->summary);
+    if (status == MR_OK)
         status = mr_summary_make_kept(make->root, make->arena, make->summary);
     free(make->open);
     free(make->oldest);
@@ -508,6 +511,7 @@ void mr_summary_free(struct mr_summary *summary)
     free(summary->memory);
     free(summary->functions);
     free(summary->entries);
+    free(summary->opens);
     free(summary->sources);
     free(summary->counters);
     free(summary->absences);

@@ -41,6 +41,7 @@ struct mr_summary_limits {
     uint64_t gone_ns;
     /* Functions with this in their name or module alone, in letters of either case; NULL: all of them. */
     const char *find;
+    size_t open; /* rows at most of what is open, with their stacks; 0: none */
 };
 #define MR_SUMMARY_LIMITS_DEFAULT                                                        \
     ((struct mr_summary_limits){                                                         \
@@ -97,6 +98,17 @@ struct mr_summary_part {
     uint64_t count, clamped; /* of the edge; count 0: never seen, no times */
     struct mr_summary_quantile p50, p99;
     uint64_t max_ns;
+};
+
+#define MR_SUMMARY_STACK_MAX 256u
+
+/* Traces of one entry point that have not ended; the entry point with the oldest of all first. */
+struct mr_summary_open {
+    const char *name, *app, *version, *host;
+    uint64_t count;
+    uint64_t oldest_for_ns, in_call_for_ns; /* when they were last told; 0: not known */
+    const char **stack;                     /* of the oldest, outermost first */
+    uint32_t stack_count, stack_elided;     /* elided: outermost ones past the limit */
 };
 
 struct mr_summary_trace {     /* most traces first */
@@ -236,6 +248,8 @@ struct mr_summary {
     size_t function_found;                 /* of these, what limits.find finds */
     struct mr_summary_entry *entries;
     size_t entry_count, entry_total;
+    struct mr_summary_open *opens;
+    size_t open_count;
     struct mr_summary_source *sources;
     size_t source_count, source_total;
     struct mr_summary_counter *counters;

@@ -31,6 +31,11 @@ void mr_summary_make_ledgers(const struct mr_model_root *root,
                              struct mr_summary_ledger *all);
 
 /* MR_ENOMEM. */
+enum mr_status mr_summary_make_open(const struct mr_model_root *root, uint64_t now_ns,
+                                    size_t limit, struct mr_arena *arena,
+                                    struct mr_summary *summary);
+
+/* MR_ENOMEM. */
 enum mr_status mr_summary_make_kept(const struct mr_model_root *root,
                                     struct mr_arena *arena, struct mr_summary *summary);
 

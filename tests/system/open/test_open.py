@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """A request that hangs is seen while it hangs: /api/v1/open tells per entry point how many traces are open, for how long, and
-the stack of the oldest, through two levels of workers; once the program is gone, so are they."""
+the stack of the oldest, through two levels of workers, and so does a report of the store; once the program is gone, so are they."""
+import json
 import os
 import subprocess
 import sys
@@ -27,6 +28,20 @@ def check_row(name, row):
     check(0 < row["in_call_for_ns"] <= row["oldest_for_ns"], f"{name}: {row}")
 
 
+def report(master, *options):
+    return subprocess.run([system.MILLRACE, "report", *options, master.store], capture_output=True, text=True, check=True).stdout
+
+
+def reported(master):
+    """A report tells the same. It reads the store while the master writes it: what is open is there again with the next delta."""
+    rows = {row["name"]: row for row in json.loads(report(master, "--json"))["open_traces"]}
+    if {name: row["open"] for name, row in rows.items()} != OPEN:
+        return False
+    for name, row in rows.items():
+        check(row["stack"] == STACKS[name] and 0 < row["in_call_for_ns"] <= row["oldest_for_ns"], f"{row}")
+    return "wait_for_reply: handle_order > call_backend > wait_for_reply" in report(master)
+
+
 def test():
     with system.System() as chain:
         program = chain.folder / "program"
@@ -42,6 +57,7 @@ def test():
                 check_row(name, row)
             first = rows["handle_order"]["oldest_for_ns"]
             system.wait_until(lambda: (rows_of(master) or rows)["handle_order"]["oldest_for_ns"] > first, 20, "they grow older")
+            system.wait_until(lambda: reported(master), 20, "a report of it")
             entries = {row["name"]: row["open"] for row in master.get("/api/v1/entries")["entries"]}
             check(entries == OPEN, f"/api/v1/entries has open {entries}")
         finally:

@@ -288,6 +288,63 @@ static const char *text_into(struct mr_summary *summary, struct mr_buffer *out)
     return (const char *)out->data;
 }
 
+static void what_hangs_is_told_with_its_stack(void **state)
+{
+    static const char *stack[] = {"serve", "walk", "walk", "walk", "\x1bread"};
+    static const char *deep[] = {"a", "b", "c", "d", "e", "f", "g",
+                                 "h", "i", "j", "k", "l", "m"};
+    struct mr_summary_open opens[6];
+    struct mr_summary summary = summary_of_all();
+    struct mr_buffer out;
+    json_t *rows;
+
+    MR_UNUSED(state);
+    for (size_t i = 0; i < MR_ARRAY_COUNT(opens); i++)
+        opens[i] = (struct mr_summary_open){.name = "serve",
+                                            .app = "server",
+                                            .version = "",
+                                            .host = "",
+                                            .count = i + 1,
+                                            .stack = deep,
+                                            .stack_count = 13,
+                                            .oldest_for_ns = 2000000000,
+                                            .in_call_for_ns = 1000000};
+    opens[0].stack = stack;
+    opens[0].stack_count = 5;
+    opens[0].version = "2";
+    opens[0].host = "alpha";
+    opens[1].stack_elided = 47;
+    opens[2].stack_count = 0;
+    summary.open = 21;
+    summary.opens = opens;
+    summary.open_count = MR_ARRAY_COUNT(opens);
+    assert_non_null(strstr(text_of(&summary, NULL, &all_rows),
+                           "\nOpen      21 traces have not ended\n"
+                           "          1 of serve in server 2 on alpha, the oldest for "
+                           "2.00 s, for 1.00 ms in "
+                           "?read: serve > walk x 3 > ?read\n"
+                           "          2 of serve in server, the oldest for 2.00 s, for "
+                           "1.00 ms in m: 48 more "
+                           "> b > c > d > e > f > g > h > i > j > k > l > m\n"
+                           "          3 of serve in server, the oldest for 2.00 s\n"
+                           "          4 of serve in server, the oldest for 2.00 s, for "
+                           "1.00 ms in m: 1 more > "
+                           "b > c > d > e > f > g > h > i > j > k > l > m\n"));
+    assert_non_null(
+        strstr(text_of(&summary, NULL, &all_rows),
+               "          and of 1 entry points more: --json tells of each\n"));
+    mr_buffer_init(&out, 1 << 20);
+    assert_int_equal(mr_summary_json(&summary, NULL, &all_rows, &out), MR_OK);
+    rows = json_loadb((const char *)out.data, out.size, 0, NULL);
+    assert_int_equal(json_array_size(json_object_get(rows, "open_traces")), 6);
+    json_decref(rows);
+    mr_buffer_fini(&out);
+    summary.open = 1;
+    summary.open_count = 0;
+    assert_non_null(strstr(text_of(&summary, NULL, &all_rows),
+                           "\nOpen      1 trace has not ended\n"));
+}
+
 static void names_cannot_forge_lines_nor_drive_the_terminal(void **state)
 {
     char name[] = "esc\x1b[31m\nLedger    balanced", command[] = "./a '\nb'";
@@ -433,6 +490,7 @@ static void short_calls_are_named_when_they_are_most(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(what_hangs_is_told_with_its_stack),
         cmocka_unit_test(names_cannot_forge_lines_nor_drive_the_terminal),
         cmocka_unit_test(what_a_tick_hides_is_a_bound_and_not_0),
         cmocka_unit_test(a_clock_that_is_not_the_one_asked_for_is_told),
