@@ -27,9 +27,10 @@ struct frame {
 };
 
 struct context {
-    struct frame now, saved[SAVED_MAX];
-    uint32_t depth; /* attached; past SAVED_MAX they are not saved */
-    uint32_t cuts;  /* switches of recording before the outermost attach */
+    struct frame now,
+        saved[SAVED_MAX]; /* of more, the innermost: detaches may be missing */
+    uint32_t depth;       /* attached, and saved */
+    uint32_t cuts;        /* switches of recording before the outermost attach */
     uint64_t next_id, end_id;
 };
 
@@ -163,21 +164,28 @@ static void forget_after_switch(struct context *context)
     context->now = (struct frame){0};
 }
 
+/* Makes room for one; of a thread that leaves detaches out, none but the last attaches matter. */
+static void save(struct context *context)
+{
+    if (context->depth == SAVED_MAX) {
+        for (uint32_t i = 1; i < SAVED_MAX; i++)
+            context->saved[i - 1] = context->saved[i];
+        context->depth--;
+    }
+    context->saved[context->depth++] = context->now;
+}
+
 MR_EXPORT void mr_probe_attach(const struct mr_token *token)
 {
     int saved_errno = errno;
     struct context *context = &self;
 
     forget_after_switch(context);
-    if (context->depth < SAVED_MAX) {
-        if (token->id)
-            record(MR_RECORD_ATTACH, &token->id, 1);
-        context->saved[context->depth] = context->now;
-        context->now = (struct frame){.trace_hi = token->trace_hi,
-                                      .trace_lo = token->trace_lo,
-                                      .handoff = token->id};
-    }
-    context->depth++;
+    if (token->id)
+        record(MR_RECORD_ATTACH, &token->id, 1);
+    save(context);
+    context->now = (struct frame){
+        .trace_hi = token->trace_hi, .trace_lo = token->trace_lo, .handoff = token->id};
     errno = saved_errno;
 }
 
@@ -187,9 +195,7 @@ MR_EXPORT void mr_probe_detach(void)
     struct context *context = &self;
 
     forget_after_switch(context);
-    if (context->depth > SAVED_MAX) {
-        context->depth--;
-    } else if (context->depth > 0) {
+    if (context->depth > 0) {
         uint64_t handoff = context->now.handoff;
 
         if (handoff)

@@ -355,13 +355,23 @@ static enum mr_status take_unwind(struct mr_reconstruct *rebuild,
     return close_above(rebuild, stream, (uint32_t)depth, event->ns, MR_EVENT_UNWOUND);
 }
 
+/* No call tree of what is attached is open: it was left without its detach, and the new one takes its place. */
+static void attach(struct mr_reconstruct_stream *stream)
+{
+    bool is_within = stream->depth > stream->outer_depth;
+
+    if (stream->attach_depth ? stream->depth == stream->attach_depth : !is_within)
+        stream->attached = 0;
+    if (stream->attached++ == 0)
+        stream->attach_depth = is_within ? stream->depth : 0;
+}
+
 static enum mr_status take_link(struct mr_reconstruct *rebuild,
                                 struct mr_reconstruct_stream *stream,
                                 const struct mr_event *event)
 {
-    if (event->site == MR_LINK_ATTACH && stream->attached++ == 0 &&
-        stream->depth > stream->outer_depth)
-        stream->attach_depth = stream->depth;
+    if (event->site == MR_LINK_ATTACH)
+        attach(stream);
     if (event->site == MR_LINK_DETACH && stream->attached > 0 && --stream->attached == 0)
         stream->attach_depth = 0;
     return mr_reconstruct_put(rebuild, event);

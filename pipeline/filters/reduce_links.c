@@ -286,30 +286,6 @@ static enum mr_status take_message(struct mr_reduce *reduce,
                                        : come_in(reduce, stream, &edge, trace);
 }
 
-static enum mr_status attach(struct mr_reduce *reduce, struct mr_reduce_stream *stream,
-                             const struct mr_part_edge *edge)
-{
-    struct mr_reduce_links *links = stream->links;
-    enum mr_status status = MR_OK;
-
-    if (links->is_attached) {
-        links->nested++;
-        status = end_edge(reduce, stream, edge, (struct mr_id){0, 0});
-    } else if (stream->trace_count == MR_REDUCE_TRACES_OPEN) {
-        links->nested++; /* no call tree can begin below: it is that of the open one */
-        return come_in(reduce, stream, edge, (struct mr_id){0, 0});
-    } else {
-        clear_draft(&links->attached);
-        links->attached.in = *edge;
-        links->attached.is_used = true;
-        links->is_attached = true;
-        links->nested = 0;
-        links->tree_count = 0;
-        links->trees_outside = stream->trace_count;
-    }
-    return status == MR_OK ? account(reduce, stream, true) : status;
-}
-
 /* The attachment ends; a call tree of it that is open goes on by itself. */
 static enum mr_status end_attached(struct mr_reduce *reduce,
                                    struct mr_reduce_stream *stream, uint64_t ns)
@@ -326,6 +302,35 @@ static enum mr_status end_attached(struct mr_reduce *reduce,
     clear_draft(&links->attached);
     links->is_attached = false;
     return status;
+}
+
+static enum mr_status attach(struct mr_reduce *reduce, struct mr_reduce_stream *stream,
+                             const struct mr_part_edge *edge)
+{
+    struct mr_reduce_links *links = stream->links;
+    enum mr_status status = MR_OK;
+
+    /* No call tree of the one before is open: that was left without its detach, and is over. */
+    if (links->is_attached && stream->trace_count == links->trees_outside)
+        status = end_attached(reduce, stream, edge->ns);
+    if (status != MR_OK)
+        return status;
+    if (links->is_attached) {
+        links->nested++;
+        status = end_edge(reduce, stream, edge, (struct mr_id){0, 0});
+    } else if (stream->trace_count == MR_REDUCE_TRACES_OPEN) {
+        links->nested++; /* no call tree can begin below: it is that of the open one */
+        return come_in(reduce, stream, edge, (struct mr_id){0, 0});
+    } else {
+        clear_draft(&links->attached);
+        links->attached.in = *edge;
+        links->attached.is_used = true;
+        links->is_attached = true;
+        links->nested = 0;
+        links->tree_count = 0;
+        links->trees_outside = stream->trace_count;
+    }
+    return status == MR_OK ? account(reduce, stream, true) : status;
 }
 
 static enum mr_status detach(struct mr_reduce *reduce, struct mr_reduce_stream *stream,

@@ -174,25 +174,6 @@ static void come_in(struct ref *ref, struct ref_stream *stream, struct ref_edge 
     take_trace(part, trace);
 }
 
-static void attach(struct ref *ref, struct ref_stream *stream, struct ref_edge edge)
-{
-    struct ref_call *roots[TREES_OPEN];
-    uint32_t count = open_roots(stream, roots);
-
-    if (stream->attachment) {
-        stream->nested++;
-        end_edge(ref, stream, edge, NULL);
-    } else if (count == TREES_OPEN) {
-        stream->nested++;
-        come_in(ref, stream, edge, NULL);
-    } else {
-        stream->attachment = new_part();
-        stream->attachment->in = edge;
-        stream->nested = stream->attached_trees = 0;
-        stream->trees_outside = count;
-    }
-}
-
 static void end_attachment(struct ref *ref, struct ref_stream *stream)
 {
     struct ref_call *roots[TREES_OPEN];
@@ -207,11 +188,36 @@ static void end_attachment(struct ref *ref, struct ref_stream *stream)
     stream->attachment = NULL;
 }
 
+static void attach(struct ref *ref, struct ref_stream *stream, struct ref_edge edge)
+{
+    struct ref_call *roots[TREES_OPEN];
+    uint32_t count = open_roots(stream, roots);
+
+    if (stream->attachment && count == stream->trees_outside)
+        end_attachment(ref, stream); /* its detach is missing */
+    if (stream->attachment) {
+        stream->nested++;
+        end_edge(ref, stream, edge, NULL);
+    } else if (count == TREES_OPEN) {
+        stream->nested++;
+        come_in(ref, stream, edge, NULL);
+    } else {
+        stream->attachment = new_part();
+        stream->attachment->in = edge;
+        stream->nested = stream->attached_trees = 0;
+        stream->trees_outside = count;
+    }
+}
+
 /* Below which call those to come are roots, unless it is inside of a forced one; and with which one it ends. */
 static void note_attach(struct ref_stream *stream)
 {
     bool is_base = stream->open == &stream->forest || stream->open->is_outer;
 
+    if (stream->attach_call ? stream->open == stream->attach_call : is_base) {
+        stream->attaches = 0; /* its detach is missing */
+        stream->attach_call = NULL;
+    }
     if (stream->attaches++ == 0 && !is_base)
         stream->attach_call = stream->open;
 }

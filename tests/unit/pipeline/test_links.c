@@ -354,6 +354,23 @@ static void an_attach_within_another_ends_in_a_stub(void **state)
     assert_int_equal(run("d d").unmatched, 2);
 }
 
+/* A detach is missing: what follows is not the old one's. */
+static void an_attach_outside_of_what_was_called_takes_the_place_of_the_one_before(
+    void **state)
+{
+    (void)state;
+    expect("a1 +1 -1 a2 +2 -2 d +3 s4 -3",
+           "f1@20+10 <h1@10\nf2@50+10 <h2@40\nf3@80+20 >m4@90\n");
+    expect("a1 a2 +2 -2 d", "nowhere()@10+10 <h1@10\nf2@30+10 <h2@20\n");
+    /* of one within a call tree, too, and of one within that */
+    expect("+1 a1 +2 -2 a2 +3 -3 d -1", "f2@30+10 <h1@20\nf3@60+10 <h2@50\n");
+    expect("a1 +1 a2 -1 a3 +3 -3 d +4 s5 -4",
+           "f1()@30+0 <h2@30\nf1@20+20 <h1@10\nf3@60+10 <h3@50\nf4@90+20 >m5@100\n");
+    /* left at the base, one within a call tree has call trees of its own again */
+    expect("a1 +1 -1 a2 +2 -2 d +3 a4 +4 -4 -3",
+           "f1@20+10 <h1@10\nf2@50+10 <h2@40\nf4@100+10 <h4@90\n");
+}
+
 static void a_loss_ends_what_is_attached_and_makes_parts_incomplete(void **state)
 {
     (void)state;
@@ -559,6 +576,8 @@ int main(void)
         cmocka_unit_test(no_attachment_outlives_the_call_that_attached),
         cmocka_unit_test(a_detach_within_a_call_tree_leaves_it_what_it_is),
         cmocka_unit_test(an_attach_within_another_ends_in_a_stub),
+        cmocka_unit_test(
+            an_attach_outside_of_what_was_called_takes_the_place_of_the_one_before),
         cmocka_unit_test(a_loss_ends_what_is_attached_and_makes_parts_incomplete),
         cmocka_unit_test(zero_ids_are_counted_and_join_nothing),
         cmocka_unit_test(a_part_of_too_many_edges_says_so),
