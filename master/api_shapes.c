@@ -48,6 +48,7 @@ static json_t *shape(const struct mr_model_root *root, uint32_t index)
     json_object_set_new(object, "site", mr_json_site(mr_model_site(root, path->site)));
     json_object_set_new(object, "scope", mr_json_id(scope->id));
     json_object_set_new(object, "app", mr_json_text(scope->app));
+    json_object_set_new(object, "version", mr_json_text(scope->version));
     json_object_set_new(object, "host", mr_json_text(scope->host));
     return object;
 }

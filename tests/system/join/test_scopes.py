@@ -32,6 +32,8 @@ def check_api(master, host):
     rows = master.get("/api/v1/traces")["traces"]
     scopes = {(row["tree"]["app"], row["tree"]["version"], row["tree"]["host"]) for row in rows}
     check(sorted(scopes) == expected, f"joined traces of {scopes}")
+    shapes = master.get("/api/v1/shapes")["shapes"]
+    check(sorted({(row["app"], row["version"], row["host"]) for row in shapes}) == expected, f"shapes {shapes}")
     kept = master.get("/api/v1/exemplars")["exemplars"]
     check(sorted({(row["app"], row["version"], row["host"]) for row in kept}) == expected, f"exemplars {kept}")
 
