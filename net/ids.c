@@ -12,6 +12,8 @@
 #define ID_SIZE ((size_t)16)
 #define DOMAIN_MAX 16
 #define NUMBERS_MAX 2
+#define JOINED_CHILD_SIZE (2 + ID_SIZE)
+#define CHILDREN_AT_ONCE 8u
 #define DOMAIN(text) mr_span_of((text), sizeof(text)) /* with its zero byte */
 
 /* Strings have any length, so they are hashed as a stream; the state lies on the stack. */
@@ -109,19 +111,6 @@ struct mr_id mr_id_outer_path(struct mr_id parent, struct mr_id site)
     return id_of_pair(DOMAIN("mr-outer"), parent, site);
 }
 
-static void add_id(XXH3_state_t *state, struct mr_id id)
-{
-    uint8_t bytes[ID_SIZE];
-
-    mr_id_put(id, bytes);
-    (void)XXH3_128bits_update(state, bytes, sizeof(bytes));
-}
-
-static void add_u8(XXH3_state_t *state, uint8_t value)
-{
-    (void)XXH3_128bits_update(state, &value, 1);
-}
-
 /* `domain` with its zero byte, an id, `count` numbers: of parts and their edges, of which each call tree has some, so they are laid out and hashed at once. */
 static MR_ALWAYS_INLINE struct mr_id id_of_numbers(struct mr_span domain, struct mr_id id,
                                                    const uint64_t *numbers,
@@ -162,20 +151,36 @@ struct mr_id mr_id_part(struct mr_id source, uint32_t stream, uint64_t number)
     return id_of_numbers(DOMAIN("mr-part"), source, numbers, MR_ARRAY_COUNT(numbers));
 }
 
+static uint8_t *put_joined_child(uint8_t *at, const struct mr_joined_child *child)
+{
+    at = mr_put_u8(mr_put_u8(at, child->kind), child->is_run);
+    mr_id_put(child->id, at);
+    return at + ID_SIZE;
+}
+
+/* Of few children at once, of more piece by piece. */
 struct mr_id mr_id_joined(uint8_t flags, struct mr_id path, struct mr_id node,
                           const struct mr_joined_child *children, uint32_t count)
 {
+    const struct mr_span domain = DOMAIN("mr-joined");
+    uint8_t bytes[DOMAIN_MAX + 1 + 2 * ID_SIZE + CHILDREN_AT_ONCE * JOINED_CHILD_SIZE];
+    uint8_t *at = mr_put_u8(bytes + domain.size, flags);
     XXH3_state_t state;
 
+    memcpy(bytes, domain.data, domain.size);
+    mr_id_put(path, at);
+    mr_id_put(node, at + ID_SIZE);
+    at += 2 * ID_SIZE;
+    if (count <= CHILDREN_AT_ONCE) {
+        for (uint32_t i = 0; i < count; i++)
+            at = put_joined_child(at, &children[i]);
+        return mr_hash128(mr_span_of(bytes, (size_t)(at - bytes)));
+    }
     (void)XXH3_128bits_reset(&state);
-    add_text(&state, "mr-joined");
-    add_u8(&state, flags);
-    add_id(&state, path);
-    add_id(&state, node);
+    (void)XXH3_128bits_update(&state, bytes, (size_t)(at - bytes));
     for (uint32_t i = 0; i < count; i++) {
-        add_u8(&state, children[i].kind);
-        add_u8(&state, children[i].is_run);
-        add_id(&state, children[i].id);
+        (void)put_joined_child(bytes, &children[i]);
+        (void)XXH3_128bits_update(&state, bytes, JOINED_CHILD_SIZE);
     }
     return digest(&state);
 }

@@ -69,12 +69,11 @@ static void join_close(struct mr_filter *filter)
     mr_batch_free(join->batch);
 }
 
-static enum mr_status emit_rows(struct join *join)
+static enum mr_status emit_batch(struct join *join)
 {
     struct mr_batch *batch = join->batch;
     enum mr_status status;
 
-    join->emitted_ns = join->now_ns;
     if (!batch)
         return MR_OK;
     join->batch = NULL;
@@ -85,11 +84,11 @@ static enum mr_status emit_rows(struct join *join)
     return status;
 }
 
-/* A payload with room for one more trace or part. */
+/* A payload with room for one more row, whole, or part. */
 static enum mr_status make_room(struct join *join)
 {
     if (join->batch && join->batch->bytes.size >= join->config->delta_bytes_max) {
-        enum mr_status status = emit_rows(join);
+        enum mr_status status = emit_batch(join);
 
         if (status != MR_OK)
             return status;
@@ -101,21 +100,43 @@ static enum mr_status make_room(struct join *join)
         return MR_ENOMEM;
     mr_delta_begin(&join->writer, &join->batch->bytes);
     mr_delta_head(&join->writer, join->config->level, mr_clock_realtime_ns());
-    mr_joined_rows_begin(&join->rows);
     return MR_OK;
 }
 
-/* Past delta_bytes_max by one trace at most: a row for each place of its shape. */
+/* What was joined, in payloads past delta_bytes_max by one row at most. */
+static enum mr_status write_rows(struct join *join)
+{
+    enum mr_status status = MR_OK;
+
+    for (uint32_t i = 0; i < join->rows.count && status == MR_OK; i++) {
+        status = make_room(join);
+        if (status == MR_OK)
+            mr_joined_rows_write(&join->rows, i, &join->writer);
+    }
+    mr_joined_rows_clear(&join->rows);
+    return status;
+}
+
+static enum mr_status emit_rows(struct join *join)
+{
+    enum mr_status status = write_rows(join);
+
+    join->emitted_ns = join->now_ns;
+    return status == MR_OK ? emit_batch(join) : status;
+}
+
 static enum mr_status take_joined(struct join *join)
 {
     struct mr_joined joined;
     enum mr_status status = MR_OK;
 
     while (status == MR_OK && mr_joiner_take(join->joiner, &joined)) {
-        status = make_room(join);
+        status = mr_joined_rows_add(&join->rows, &joined, join->config->window_s);
+        if (status != MR_ELIMIT)
+            continue;
+        status = write_rows(join);
         if (status == MR_OK)
-            status = mr_joined_rows_put(&join->rows, &join->writer, &joined,
-                                        join->config->window_s);
+            status = mr_joined_rows_add(&join->rows, &joined, join->config->window_s);
     }
     return status;
 }

@@ -18,14 +18,26 @@ struct ending {
     uint32_t window_s;
 };
 
+static void write_rows(struct ending *ending)
+{
+    for (uint32_t i = 0; i < ending->rows.count; i++)
+        mr_joined_rows_write(&ending->rows, i, &ending->writer);
+    mr_joined_rows_clear(&ending->rows);
+}
+
 static void take_joined(struct ending *ending)
 {
     struct mr_joined joined;
+    enum mr_status status;
 
-    while (mr_joiner_take(ending->joiner, &joined))
-        assert_int_equal(
-            mr_joined_rows_put(&ending->rows, &ending->writer, &joined, ending->window_s),
-            MR_OK);
+    while (mr_joiner_take(ending->joiner, &joined)) {
+        status = mr_joined_rows_add(&ending->rows, &joined, ending->window_s);
+        if (status == MR_ELIMIT) {
+            write_rows(ending);
+            status = mr_joined_rows_add(&ending->rows, &joined, ending->window_s);
+        }
+        assert_int_equal(status, MR_OK);
+    }
 }
 
 static void add_parts(struct ending *ending, const struct mr_batch *batch)
@@ -59,6 +71,7 @@ void product_end_traces(struct product_batches *batches, uint32_t window_s)
         add_parts(&ending, batch);
     (void)mr_joiner_end(ending.joiner, UINT64_MAX);
     take_joined(&ending);
+    write_rows(&ending);
     assert_int_equal(mr_delta_status(&ending.writer), MR_OK);
     mr_joiner_free(ending.joiner);
     mr_joined_rows_fini(&ending.rows);

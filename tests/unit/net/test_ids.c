@@ -75,6 +75,28 @@ static void parts_and_edges_are_hashes_of_what_they_are(void **state)
           "666d027b 57a4dfd6 9bc1a0b8 135639b2");
 }
 
+/* Few children are hashed at once, more piece by piece: the same bytes. */
+static void joined_shapes_are_hashes_of_what_hangs_on_them(void **state)
+{
+    struct mr_joined_child children[9];
+
+    (void)state;
+    for (uint32_t i = 0; i < 9; i++)
+        children[i] = (struct mr_joined_child){
+            .id = i % 2 ? a : b, .kind = (uint8_t)(1 + i % 3), .is_run = i % 2};
+#define HEAD "mr-joined\0\2" A B
+#define TWO "\1\0" B "\2\1" A
+    CHECK(mr_id_joined(2, a, b, children, 0), HEAD,
+          "2ffe7e78 2375c126 7caca6c7 337b6106");
+    CHECK(mr_id_joined(2, a, b, children, 2), HEAD TWO,
+          "ad148550 1f7d5e4a 5bb9acd5 82fdc4ca");
+#define EIGHT TWO "\3\0" B "\1\1" A "\2\0" B "\3\1" A "\1\0" B "\2\1" A
+    CHECK(mr_id_joined(2, a, b, children, 8), HEAD EIGHT,
+          "c528e01a e1f3b639 13001c5c 7d594371");
+    CHECK(mr_id_joined(2, a, b, children, 9), HEAD EIGHT "\3\0" B,
+          "9810ce33 394fed36 54de37b0 40b47388");
+}
+
 static void nodes_are_hashes_of_their_children(void **state)
 {
     const struct mr_node_child children[] = {{b, 0}, {a, 3}};
@@ -154,6 +176,7 @@ int main(void)
         cmocka_unit_test(scopes_and_paths_are_hashes_of_what_they_are),
         cmocka_unit_test(counters_are_hashes_of_their_names),
         cmocka_unit_test(parts_and_edges_are_hashes_of_what_they_are),
+        cmocka_unit_test(joined_shapes_are_hashes_of_what_hangs_on_them),
         cmocka_unit_test(nodes_are_hashes_of_their_children),
         cmocka_unit_test(a_node_with_more_children_than_scratch_holds_is_refused),
         cmocka_unit_test(texts_of_any_length_have_ids_of_their_own),
