@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/assert.h"
+#include "base/compiler.h"
 
 /* Indices at scale 5 of 64-bit values: 1 is in bucket -1, 2^64 - 1 in bucket 2047. */
 enum { INDEX_FIRST = -1, INDEX_LAST = 2047, SUB_BUCKETS = 32 };
@@ -45,24 +46,10 @@ static const uint8_t below[64] = {
     26, 27, 27, 28, 28, 28, 29, 29, 30, 30, 30, 31, 31, 31, 32, 32,
 };
 
-/* Number of the highest bit that is set. Compiles to shifts and conditional moves. */
-static int top_bit(uint64_t value)
-{
-    int bit = 0;
-
-    for (int step = 32; step; step /= 2) {
-        int shift = value >> step ? step : 0;
-
-        value >>= shift;
-        bit += shift;
-    }
-    return bit;
-}
-
 int32_t mr_histogram_index5(uint64_t value)
 {
-    int exponent = top_bit(value);
-    uint64_t mantissa = value << (63 - exponent);
+    int zeros = MR_LEADING_ZEROS64(value), exponent = 63 - zeros;
+    uint64_t mantissa = value << zeros;
     uint32_t count = below[mantissa >> 57 & 63];
 
     MR_DEBUG_ASSERT(value != 0);

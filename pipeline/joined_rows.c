@@ -11,7 +11,7 @@
 
 #define KEPT_MAX 32u /* places of a row whose memory stays for the next one */
 
-static_assert(MR_JOINED_ROWS_MAX < UINT8_MAX, "slots are bytes");
+static_assert(MR_JOINED_ROWS_MAX < UINT16_MAX, "slots are of 16 bits");
 static_assert(MR_JOINED_PLACES_MAX >= MR_JOINED_NODES_MAX, "any shape has room");
 
 static void clear_edges(struct mr_edge_stats *edges, uint32_t count)
@@ -141,7 +141,7 @@ static bool make_places(struct mr_joined_row *row, uint32_t count)
 }
 
 /* The slot of the row, or the free one where it belongs: half of them are. */
-static uint8_t *slot_of(struct mr_joined_rows *rows, struct mr_id id, uint64_t window)
+static uint16_t *slot_of(struct mr_joined_rows *rows, struct mr_id id, uint64_t window)
 {
     uint32_t at = (uint32_t)(id.lo ^ window) % MR_ARRAY_COUNT(rows->slots);
 
@@ -156,7 +156,7 @@ static uint8_t *slot_of(struct mr_joined_rows *rows, struct mr_id id, uint64_t w
 
 static enum mr_status begin_row(struct mr_joined_rows *rows,
                                 const struct mr_joined *joined, uint64_t window,
-                                uint8_t *slot)
+                                uint16_t *slot)
 {
     struct mr_joined_row *row = &rows->rows[rows->count];
 
@@ -171,7 +171,7 @@ static enum mr_status begin_row(struct mr_joined_rows *rows,
     row->id = joined->id;
     row->window = window;
     rows->places += joined->node_count;
-    *slot = (uint8_t)++rows->count;
+    *slot = (uint16_t)++rows->count;
     return MR_OK;
 }
 
@@ -179,7 +179,7 @@ enum mr_status mr_joined_rows_add(struct mr_joined_rows *rows,
                                   const struct mr_joined *joined, uint32_t window_s)
 {
     uint64_t window = joined->end_ns / MR_SECOND_NS / window_s * window_s;
-    uint8_t *slot = slot_of(rows, joined->id, window);
+    uint16_t *slot = slot_of(rows, joined->id, window);
     enum mr_status status = MR_OK;
     struct mr_joined_row *row;
 

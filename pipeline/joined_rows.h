@@ -16,8 +16,9 @@
 #include "net/delta.h"
 #include "pipeline/joiner.h"
 
-#define MR_JOINED_ROWS_MAX 64u
-#define MR_JOINED_PLACES_MAX 4096u /* of all rows: some 1.5 KiB each, with a histogram */
+#define MR_JOINED_ROWS_MAX 1024u
+#define MR_JOINED_PLACES_MAX                                                             \
+    8192u /* of all rows: 1.5 KiB each at most, mostly 0.3, with a histogram */
 
 /* What one trace adds to its joined shape: of each place, all its edges. */
 struct mr_joined_sums {
@@ -43,7 +44,7 @@ struct mr_joined_row {
 struct mr_joined_rows {
     struct mr_joined_row rows[MR_JOINED_ROWS_MAX]; /* `count` of them */
     uint32_t count, places;
-    uint8_t slots[2 * MR_JOINED_ROWS_MAX]; /* by id and window: place + 1; 0: none */
+    uint16_t slots[2 * MR_JOINED_ROWS_MAX]; /* by id and window: place + 1; 0: none */
 };
 
 void mr_joined_rows_init(struct mr_joined_rows *rows);
