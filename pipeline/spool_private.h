@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What spool.c (the database), spool_recover.c (what is in it) and spool_log.c (the frames) share. Not for others. */
+/* What spool.c (the database), spool_open.c (its folder), spool_recover.c (what is in it) and spool_log.c (the frames) share. Not for others. */
 #ifndef MR_PIPELINE_SPOOL_PRIVATE_H
 #define MR_PIPELINE_SPOOL_PRIVATE_H
 
@@ -56,6 +56,9 @@ struct mr_spool {
 enum mr_status mr_spool_begin(struct mr_spool *spool, struct mr_error *error);
 enum mr_status mr_spool_end(struct mr_spool *spool, enum mr_status status,
                             struct mr_error *error);
+/* spool_open.c: a file as room for what frees room; best effort, now and then. False: there was none. */
+void mr_spool_make_reserve(struct mr_spool *spool);
+bool mr_spool_give_reserve(struct mr_spool *spool);
 /* With the lock held. */
 struct mr_spool_sender *mr_spool_find_or_add(struct mr_spool *spool, struct mr_id id);
 
