@@ -307,10 +307,10 @@ static enum mr_status take_loss(struct mr_reconstruct *rebuild,
     const struct mr_loss *loss = &rebuild->in->losses[event->site];
     uint64_t ns = event->ns;
     bool is_nesting_known = loss->pops != MR_LOSS_NESTING_UNKNOWN;
-    /* Of unknown nesting none, too: reduce tells in its next mark that the base is not sure. */
-    enum mr_status status =
-        is_nesting_known ? put_count(rebuild, loss->events, loss->reason)
-                         : put(rebuild, loss->events, MR_EVENT_COUNTED, 0, loss->reason);
+    /* Of unknown nesting none, too, though not as lost: reduce tells in its next mark that the base is not sure. */
+    enum mr_status status = is_nesting_known || loss->events
+                                ? put_count(rebuild, loss->events, loss->reason)
+                                : put(rebuild, 0, MR_EVENT_COUNTED, 0, 0);
 
     MR_ASSERT(event->site < rebuild->in->loss_count);
     if (status == MR_OK)
