@@ -51,12 +51,13 @@ def run(chain, master, workers, endpoint):
     first, second = workers
     program = lib.Program(chain, endpoint)
     try:
-        lib.wait_growth(master.store, "leaf", lib.BATCHES)
+        lib.wait_calls(master.store, "leaf", lib.BATCHES)
         stop_in_mid_run(chain, first)
         program.wait_mark(1)
         third = chain.worker(master.endpoint, "--drain-timeout", f"{DRAIN_S}s", listen=first.ready["listen"])
+        before = lib.calls_of(master.store, "leaf")
         program.go_on()
-        lib.wait_growth(master.store, "leaf", lib.BATCHES)
+        lib.wait_calls(master.store, "leaf", before + lib.BATCHES)
         stop_in_mid_run(chain, second)
         for phase in range(2, lib.PHASES + 1):
             program.wait_mark(phase)
@@ -75,7 +76,7 @@ def run_alone(chain, master):
     worker = chain.worker(master.endpoint, "--drain-timeout", f"{DRAIN_S}s")
     program = lib.Program(chain, worker.endpoint)
     try:
-        lib.wait_growth(master.store, "leaf", lib.BATCHES)
+        lib.wait_calls(master.store, "leaf", lib.BATCHES)
         stop_in_mid_run(chain, worker)
         time.sleep(1)
         worker = chain.worker(master.endpoint, listen=worker.ready["listen"])

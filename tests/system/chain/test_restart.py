@@ -52,13 +52,14 @@ def run(levels):
         first = chain.worker(worker.endpoint) if levels == 2 else None
         program = lib.Program(chain, (first or worker).endpoint)
         try:
-            lib.wait_growth(master.store, "leaf", lib.BATCHES)
+            lib.wait_calls(master.store, "leaf", lib.BATCHES)
             worker = kill_and_start(chain, master, worker, levels)
             for phase in range(1, lib.PHASES + 1):
                 program.wait_mark(phase)
+                before = lib.calls_of(master.store, "leaf")
                 program.go_on()
                 if phase == 1:
-                    lib.wait_growth(master.store, "leaf", lib.BATCHES)
+                    lib.wait_calls(master.store, "leaf", before + lib.BATCHES)
                     worker = kill_and_start(chain, master, worker, levels)
             own = program.own_counts()
         finally:
@@ -80,7 +81,7 @@ def run_new_store():
         worker = chain.worker(master.endpoint)
         program = lib.Program(chain, worker.endpoint)
         try:
-            lib.wait_growth(master.store, "leaf", lib.BATCHES)
+            lib.wait_calls(master.store, "leaf", lib.BATCHES)
             master.process.kill()
             master.process.wait()
             master = chain.master(store=chain.folder / "other", listen=master.ready["listen"], http=master.ready["http"])

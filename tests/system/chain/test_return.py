@@ -38,8 +38,9 @@ def test():
             events = 2 * lib.BATCHES * 28 + 2 * 2 + 2 + 1  # batches, work, phase, and main's enter
             system.wait_until(lambda: is_quiet(master, events), 60, "phase 1 in the store")
             drive_away(first, second)
+            before = lib.calls_of(master.store, "leaf")
             program.go_on()
-            lib.wait_growth(master.store, "leaf", lib.BATCHES)
+            lib.wait_calls(master.store, "leaf", before + lib.BATCHES)
             chain.stop(second)
             for phase in range(2, lib.PHASES + 1):
                 program.wait_mark(phase)
