@@ -61,7 +61,7 @@ static enum mr_status rehash(struct mr_table *table, size_t capacity)
 
     if (!slots)
         return MR_ENOMEM;
-    if (!table->slots)
+    if (table->capacity == 0)
         table->key = mr_hash_key();
     for (size_t i = 0; i < table->capacity; i++) {
         if (table->slots[i].entry)
