@@ -9,7 +9,8 @@
 #include "base/clock.h"
 #include "base/compiler.h"
 
-#define KEPT_MAX 32u /* places of a row whose memory stays for the next one */
+#define KEPT_MAX                                                                         \
+    32u /* places of a row whose memory stays for the next one; of all rows MR_JOINED_PLACES_MAX */
 
 static_assert(MR_JOINED_ROWS_MAX < UINT16_MAX, "slots are of 16 bits");
 static_assert(MR_JOINED_PLACES_MAX >= MR_JOINED_NODES_MAX, "any shape has room");
@@ -208,9 +209,15 @@ void mr_joined_rows_write(const struct mr_joined_rows *rows, uint32_t number,
 
 void mr_joined_rows_clear(struct mr_joined_rows *rows)
 {
-    for (uint32_t i = 0; i < rows->count; i++)
-        if (rows->rows[i].capacity > KEPT_MAX)
-            free_places(&rows->rows[i]);
+    uint32_t kept = 0;
+
+    for (uint32_t i = 0; i < MR_JOINED_ROWS_MAX; i++) {
+        struct mr_joined_row *row = &rows->rows[i];
+
+        if (row->capacity > KEPT_MAX || kept + row->capacity > MR_JOINED_PLACES_MAX)
+            free_places(row);
+        kept += row->capacity;
+    }
     memset(rows->slots, 0, sizeof(rows->slots));
     rows->count = rows->places = 0;
 }

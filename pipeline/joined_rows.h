@@ -49,7 +49,7 @@ struct mr_joined_rows {
 
 void mr_joined_rows_init(struct mr_joined_rows *rows);
 void mr_joined_rows_fini(struct mr_joined_rows *rows);
-/* MR_ELIMIT, with nothing changed: there are as many as may be. MR_ENOMEM. */
+/* MR_ELIMIT, with nothing changed: there are as many as may be. MR_ENOMEM. Memory: of twice MR_JOINED_PLACES_MAX at most. */
 enum mr_status mr_joined_rows_add(struct mr_joined_rows *rows,
                                   const struct mr_joined *joined, uint32_t window_s);
 /* Row `number`: its definition, a stat row, an edge row for each place. The writer tells of failure. */

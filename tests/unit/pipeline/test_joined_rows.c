@@ -193,11 +193,44 @@ static void large_shapes_fill_the_places_before_the_rows(void **state)
     mr_joined_rows_fini(&rows);
 }
 
+static uint32_t kept_places(const struct mr_joined_rows *rows)
+{
+    uint32_t places = 0;
+
+    for (uint32_t i = 0; i < MR_JOINED_ROWS_MAX; i++)
+        places += rows->rows[i].capacity;
+    return places;
+}
+
+/* A few rows of many places, then many of few: each row might keep what it had the most of. */
+static void what_is_kept_between_deltas_is_bounded(void **state)
+{
+    static struct mr_joined_rows rows;
+    static struct trace trace;
+    uint32_t places = 32;
+
+    (void)state;
+    mr_joined_rows_init(&rows);
+    for (uint32_t round = 0; round < 2; round++, places = 8) {
+        for (uint32_t i = 0; i < MR_JOINED_PLACES_MAX / places; i++) {
+            make_trace(&trace, i, places);
+            assert_int_equal(mr_joined_rows_add(&rows, &trace.joined, WINDOW_S), MR_OK);
+        }
+        assert_true(kept_places(&rows) <= 2 * MR_JOINED_PLACES_MAX);
+        assert_true(round == 0 || kept_places(&rows) > MR_JOINED_PLACES_MAX);
+        mr_joined_rows_clear(&rows);
+        assert_true(kept_places(&rows) <= MR_JOINED_PLACES_MAX);
+        assert_true(kept_places(&rows) > MR_JOINED_PLACES_MAX / 2);
+    }
+    mr_joined_rows_fini(&rows);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(sums_merge_to_what_single_rows_come_to),
         cmocka_unit_test(large_shapes_fill_the_places_before_the_rows),
+        cmocka_unit_test(what_is_kept_between_deltas_is_bounded),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
