@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Text that comes from outside, such as a name of a traced program, before it goes where people or other programs read it.
- * Both change it in place and never make it longer. Any thread; errno stays.
+ * Both change it in place and never make it longer. Any thread; errno stays. Of our own, as the probe logs, too, and links no shared library.
  *
  * Use:
  *     size = mr_text_make_plain(line, size); // to a terminal
