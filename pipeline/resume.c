@@ -159,7 +159,7 @@ static bool take_calls(struct mr_resume_stream *stream, struct mr_span *bytes)
 
 static bool take_landings(struct mr_resume_stream *stream, struct mr_span *bytes)
 {
-    if (!mr_span_take_u32(bytes, &stream->landing_count) ||
+    if (!mr_span_take_u32(bytes, &stream->landing_count) || !stream->landing_count ||
         stream->landing_count > MR_RESUME_LANDINGS_MAX)
         return false;
     for (uint32_t i = 0; i < stream->landing_count; i++) {
