@@ -23,13 +23,21 @@
 
 struct mr_lane_sender; /* worker/senders.h */
 
+/* From an ACK to the SETTLE of what it acknowledged: worker/lane_credit.c. */
+struct mr_round_trip {
+    uint64_t sequence; /* of the ACK; 0: none is measured */
+    uint64_t bytes;    /* that had come before what the ACK is of */
+    uint64_t start_ns, waited_ns;
+};
+
 struct mr_connection {
     struct mr_conn conn;
     struct mr_hello_message hello; /* owned; empty until HELLO came */
     struct mr_lane_sender *sender; /* borrowed from the lane's table; NULL before */
     uint64_t opened_ns;
-    uint64_t
-        credit; /* that it is told: less than --credit while its lane is behind with it */
+    uint64_t credit;      /* that it is told: worker/lane_credit.c */
+    uint64_t acked_bytes; /* that had come when it was told last what has */
+    struct mr_round_trip trip;
     uint64_t asked_ns;        /* when it was asked to go elsewhere; 0: never */
     uint64_t linger_until_ns; /* 0: not refused */
     bool

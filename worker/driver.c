@@ -40,6 +40,7 @@ static void add(struct mr_driver *driver, struct mr_driven *driven)
     driven->next = driver->first;
     driver->first = driven;
     driven->due_ns = 0;
+    driven->waited_ns -= driver->waited_ns;
     mr_store_relaxed(&driven->driver, driver); /* whoever asks may be late */
     /* Where there is no room to watch it, it has its turns when they are due. */
     (void)epoll_ctl(driver->epoll_fd, EPOLL_CTL_ADD, driven->fd, &event);
@@ -58,6 +59,7 @@ static bool take_off(struct mr_driver *driver, struct mr_driven *driven)
     if (!*at)
         return false;
     *at = driven->next;
+    driven->waited_ns += driver->waited_ns;
     mr_store_relaxed(&driven->driver, NULL); /* as above */
     (void)epoll_ctl(driver->epoll_fd, EPOLL_CTL_DEL, driven->fd, NULL);
     return true;
@@ -120,9 +122,8 @@ static uint64_t turn(struct mr_driver *driver, struct mr_driven *driven,
     return end_ns;
 }
 
-static void turn_all(struct mr_driver *driver)
+static void turn_all(struct mr_driver *driver, uint64_t now_ns)
 {
-    uint64_t now_ns = mr_clock_monotonic_ns();
     struct mr_driven *next;
 
     for (struct mr_driven *at = driver->first; at; at = next) {
@@ -133,9 +134,9 @@ static void turn_all(struct mr_driver *driver)
 }
 
 /* Rounded up: rounded down it would look a few times before something is due. */
-static int wait_ms(const struct mr_driver *driver)
+static int wait_ms(const struct mr_driver *driver, uint64_t now_ns)
 {
-    uint64_t now_ns = mr_clock_monotonic_ns(), wait_ns = WAIT_MAX_MS * MR_MILLISECOND_NS;
+    uint64_t wait_ns = WAIT_MAX_MS * MR_MILLISECOND_NS;
 
     for (const struct mr_driven *at = driver->first; at; at = at->next) {
         uint64_t left_ns = at->due_ns > now_ns ? at->due_ns - now_ns : 0;
@@ -146,13 +147,17 @@ static int wait_ms(const struct mr_driver *driver)
     return (int)((wait_ns + MR_MILLISECOND_NS - 1) / MR_MILLISECOND_NS);
 }
 
-/* True when somebody wants something of the driver. */
-static bool wait_for_work(struct mr_driver *driver)
+/* True when somebody wants something of the driver. `*now_ns`: when that was. */
+static bool wait_for_work(struct mr_driver *driver, uint64_t *now_ns)
 {
+    const uint64_t start_ns = mr_clock_monotonic_ns();
     struct epoll_event events[EVENTS_MAX];
-    int ready = epoll_wait(driver->epoll_fd, events, EVENTS_MAX, wait_ms(driver));
+    int ready =
+        epoll_wait(driver->epoll_fd, events, EVENTS_MAX, wait_ms(driver, start_ns));
     bool is_woken = false;
 
+    *now_ns = mr_clock_monotonic_ns();
+    driver->waited_ns += *now_ns - start_ns;
     for (int i = 0; i < ready; i++) {
         struct mr_driven *driven = events[i].data.ptr;
 
@@ -180,9 +185,10 @@ static void *run(void *context)
 
     (void)pthread_setname_np(pthread_self(), driver->name);
     while (driver->first || !is_over(driver)) {
-        bool is_woken = wait_for_work(driver);
+        uint64_t now_ns;
+        bool is_woken = wait_for_work(driver, &now_ns);
 
-        turn_all(driver);
+        turn_all(driver, now_ns);
         if (is_woken)
             on_wake(driver);
     }
@@ -248,6 +254,15 @@ bool mr_driver_pass(struct mr_driver *driver, struct mr_driven *driven,
     if (is_free)
         wake(driver);
     return is_free;
+}
+
+uint64_t mr_driven_waited_ns(const struct mr_driven *driven)
+{
+    const struct mr_driver *driver =
+        mr_load_relaxed(&driven->driver); /* ours, in a turn */
+
+    MR_ASSERT(driver);
+    return driven->waited_ns + driver->waited_ns;
 }
 
 void mr_driver_stop(struct mr_driver *driver)

@@ -45,6 +45,8 @@ struct mr_driven {
     /* The driver's. */
     uint64_t due_ns;
     bool is_ready, has_begun;
+    uint64_t
+        waited_ns; /* see mr_driven_waited_ns(); while it has a driver: less what that had waited before */
     struct mr_driven *next;
     _Atomic uint64_t busy_ns; /* time of its turns so far; any thread */
     struct mr_driver
@@ -56,6 +58,7 @@ struct mr_driver {
     pthread_t thread;
     int epoll_fd, wake_fd;
     struct mr_driven *first;
+    uint64_t waited_ns;   /* for work, so far */
     pthread_mutex_t lock; /* protects what follows */
     struct mr_driven *given;
     struct mr_driven *leaving; /* to `other`; NULL: nothing */
@@ -74,6 +77,8 @@ void mr_driver_give(struct mr_driver *driver, struct mr_driven *driven);
  */
 bool mr_driver_pass(struct mr_driver *driver, struct mr_driven *driven,
                     struct mr_driver *other);
+/* How long its drivers have waited for work since they have it, ns: they had nothing else to do, either. In a turn of it. */
+uint64_t mr_driven_waited_ns(const struct mr_driven *driven);
 /* Waits until nothing is left to drive, ends the thread, frees what start took. */
 void mr_driver_stop(struct mr_driver *driver);
 

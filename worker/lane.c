@@ -227,6 +227,15 @@ static bool goes_on(const struct mr_lane *lane, const struct mr_connection *conn
            !is_broken(connection);
 }
 
+static void acknowledge(const struct mr_lane *lane, struct mr_connection *connection)
+{
+    struct mr_conn *conn = &connection->conn;
+
+    (void)mr_conn_ack(conn, conn->next_sequence - 1, connection->credit);
+    if (conn->hold_max)
+        mr_lane_credit_acked(lane, connection);
+}
+
 /* Takes the frames that have arrived, acknowledges them with one ACK, and uses what is settled. */
 static void take_frames(struct mr_lane *lane, struct mr_connection *connection)
 {
@@ -257,7 +266,7 @@ static void take_frames(struct mr_lane *lane, struct mr_connection *connection)
     else if (mr_status_is_error(status))
         mr_lane_refuse(lane, connection, mr_conn_wire_code(status), conn->error.text);
     else if (conn->greeted)
-        (void)mr_conn_ack(conn, conn->next_sequence - 1, connection->credit);
+        acknowledge(lane, connection);
 }
 
 /* It said BYE, and all is settled. */

@@ -15,8 +15,6 @@
 
 /* Of the lane's time, for what one sender has settled: that may be seconds of work, and others wait. */
 #define SLICE_NS (10 * MR_MILLISECOND_NS)
-/* One frame may always be on its way, so this is no limit of a frame. */
-#define CREDIT_MIN ((uint64_t)256 << 10)
 
 bool mr_lane_is_settled(const struct mr_lane_sender *sender)
 {
@@ -114,17 +112,6 @@ bool mr_lane_is_behind(const struct mr_connection *connection)
            conn->held_sequence <= sender->custody.settled;
 }
 
-/* So that what waits here is a slice or two, and the rest with the sender: that is what MOVE has to leave behind. */
-static void adapt_credit(const struct mr_lane *lane, struct mr_connection *connection)
-{
-    uint64_t credit =
-        mr_lane_is_behind(connection) ? connection->credit / 2 : connection->credit * 2;
-
-    if (credit < CREDIT_MIN)
-        credit = CREDIT_MIN;
-    connection->credit = credit < lane->config.credit ? credit : lane->config.credit;
-}
-
 enum mr_status mr_lane_settle(struct mr_lane *lane, struct mr_connection *connection)
 {
     struct mr_lane_sender *sender = connection->sender;
@@ -133,9 +120,10 @@ enum mr_status mr_lane_settle(struct mr_lane *lane, struct mr_connection *connec
 
     if (!mr_custody_settle(&sender->custody, connection->conn.settled) && !was_behind)
         return MR_OK;
+    mr_lane_credit_settled(lane, connection);
     status = push_until(lane, sender, mr_clock_monotonic_ns() + SLICE_NS);
     if (!was_behind)
-        adapt_credit(lane, connection);
+        mr_lane_credit_used(lane, connection);
     return status;
 }
 
@@ -234,10 +222,10 @@ static void welcome(struct mr_lane *lane, struct mr_lane_sender *sender,
     sender->is_recovered = false;
     connection->conn.wants_dictionary = sender->lacks_dictionary;
     mr_lane_count(&lane->config.counters->greeted, 1);
-    connection->credit = lane->config.credit;
+    mr_lane_credit_begin(lane, connection);
     mr_conn_hold(&connection->conn, (size_t)lane->config.credit + lane->config.max_frame);
-    (void)mr_conn_welcome_epoch(&connection->conn, custody->taken + 1,
-                                lane->config.credit, custody->epoch, lane->config.self);
+    (void)mr_conn_welcome_epoch(&connection->conn, custody->taken + 1, connection->credit,
+                                custody->epoch, lane->config.self);
     log_welcome(connection);
 }
 

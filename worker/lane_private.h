@@ -62,6 +62,15 @@ enum mr_status mr_lane_keep_frame(struct mr_lane *lane, struct mr_lane_sender *s
 void mr_lane_keep_dict(struct mr_lane *lane, const struct mr_lane_sender *sender,
                        const struct mr_frame *frame);
 
+/* lane_credit.c: of senders that settle; connection->credit is what is told next */
+void mr_lane_credit_begin(const struct mr_lane *lane, struct mr_connection *connection);
+/* Behind each ACK. */
+void mr_lane_credit_acked(const struct mr_lane *lane, struct mr_connection *connection);
+/* SETTLE of something came. */
+void mr_lane_credit_settled(const struct mr_lane *lane, struct mr_connection *connection);
+/* A slice of it went into the graph. */
+void mr_lane_credit_used(const struct mr_lane *lane, struct mr_connection *connection);
+
 /* lane_custody.c */
 /* Goes on with what waits, or with all that is settled. What fails is the connection's error. */
 enum mr_status mr_lane_push_settled(struct mr_lane *lane, struct mr_lane_sender *sender);

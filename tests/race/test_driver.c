@@ -68,6 +68,7 @@ struct lane {
     struct mr_graph *graph;
     uint32_t index;
     uint64_t pushed, begun, wrong;
+    uint64_t begun_ns, waited_ns;
     const struct mr_driver *driver; /* of the last turn */
     _Atomic uint32_t moves;
     _Atomic bool has_ended;
@@ -78,6 +79,7 @@ static void begin(void *context)
     struct lane *lane = context;
 
     lane->begun++;
+    lane->begun_ns = mr_clock_monotonic_ns();
 }
 
 static void push(struct lane *lane)
@@ -96,8 +98,11 @@ static uint64_t turn(void *context)
     struct lane *lane = context;
     uint64_t wanted = 0, now_ns = mr_clock_monotonic_ns();
     ssize_t size = read(lane->driven.fd, &wanted, sizeof(wanted));
+    uint64_t waited_ns = mr_driven_waited_ns(&lane->driven);
 
     lane->wrong += lane->begun != 1;
+    lane->wrong += waited_ns < lane->waited_ns || waited_ns > now_ns - lane->begun_ns;
+    lane->waited_ns = waited_ns;
     if (lane->driver && lane->driver != mr_load_relaxed(&lane->driven.driver))
         mr_add_relaxed(&lane->moves, 1);                  /* a count */
     lane->driver = mr_load_relaxed(&lane->driven.driver); /* this thread's own */
@@ -204,6 +209,7 @@ static void run_round(unsigned seed)
         assert_int_equal(lanes[i].begun, 1);
         assert_int_equal(lanes[i].wrong, 0);
         assert_true(mr_load_relaxed(&lanes[i].driven.busy_ns) > 0);
+        assert_true(lanes[i].waited_ns > 0);
         assert_null(mr_load_relaxed(&lanes[i].driven.driver));
         (void)close(lanes[i].driven.fd);
         mr_graph_free(lanes[i].graph);
