@@ -8,13 +8,15 @@ work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 cd "$work"
 
-# run MODEL N FAULTS MACRO...: the number of errors that the checker found
+# run MODEL N FAULTS MACRO...: the number of errors that the checker found. Most of the checkers of a rule are done in a moment, and gcc
+# needs several times as long as they do; -O1 makes them as fast as -O2 in half of the time.
 run() {
-    local model=$1 frames=$2 faults=$3 macros=()
+    local model=$1 frames=$2 faults=$3 macros=() optimise=-O1
     shift 3
     [ $# = 0 ] || macros=("${@/#/-D}")
+    [ $# = 0 ] || [ "$model $faults" = "custody 3" ] || optimise=-O0
     spin -a "-DN=$frames" "-DFAULTS=$faults" "${macros[@]}" "$folder/$model.pml" >/dev/null
-    gcc -O2 -w -DSAFETY -DHC4 -DMEMLIM=8000 -o pan pan.c
+    gcc $optimise -w -DSAFETY -DHC4 -DMEMLIM=8000 -o pan pan.c
     ./pan -m100000 -w26 >pan.out
     if grep -qE 'max search depth too small|out of memory|aborted' pan.out; then
         echo "the search did not end:" >&2
