@@ -220,6 +220,7 @@ def compile_program(output, sources, *flags, compiler="gcc", build=BUILD):
 def main(test):
     """Runs test(); prints why it failed, and ends with the right status."""
     signal.signal(signal.SIGTERM, lambda number, frame: sys.exit(128 + number))
+    signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell's background command inherits that it is ignored
     try:
         test()
     except (Failure, ValueError) as failure:
