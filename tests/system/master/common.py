@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """A master and synthetic workers as real processes, for the tests in this folder."""
+import ctypes
 import http.client
 import json
 import os
@@ -84,9 +85,14 @@ class Master:
         raise AssertionError("it did not come to pass in time")
 
 
+def die_with_parent():
+    """In a new worker, which waits for its master as long as that is away: killed when a test that failed ends."""
+    ctypes.CDLL(None).prctl(1, signal.SIGKILL)  # PR_SET_PDEATHSIG
+
+
 def feed(listen, *options):
     return subprocess.Popen([os.path.join(BIN, "test_master_feed"), listen, *map(str, options)],
-                            stdout=subprocess.PIPE, text=True)
+                            stdout=subprocess.PIPE, text=True, preexec_fn=die_with_parent)
 
 
 def fed(process):
