@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """How long until others have what a program recorded just after its worker died, and what its calls took meanwhile.
 
-    test_failover.py [--rounds N] [--seed N]
+    test_failover.py [--rounds N] [--seed N] [--calm S]
 
 One fault at a time befalls a worker. For each program, the time until the events that it had written a moment later are acknowledged by
 somebody; the longest is the one whose worker it was. The same for the workers of level 1 and the frames they held, when it was one
@@ -21,7 +21,7 @@ import test_faults as lib  # pylint: disable=wrong-import-position
 from cast import HAS_SPOOL, check, system  # pylint: disable=wrong-import-position
 from hosts import Absent  # pylint: disable=wrong-import-position
 
-CALM_S, WAIT_S, AFTER_S = 3, 60, 1
+WAIT_S, AFTER_S = 60, 1
 MOMENT_S = {1: 0.05, 2: 0.25}
 KINDS = [faults.KillWorker1, faults.KillWorker2, faults.Rolling, faults.LinkCut, faults.Deaf, faults.Stop]
 
@@ -79,10 +79,10 @@ class Round:
         return max(took)
 
 
-def play(stage, kind, member, draw):
+def play(stage, kind, member, draw, calm_s):
     stage.wait(lambda: all(m.is_alive() for m in stage.members), 60, "everybody is alive")
     before = latency(stage.programs)
-    time.sleep(CALM_S)
+    time.sleep(calm_s)
     calm = latency(stage.programs)
     fault, this = kind(stage, member, draw), Round(stage, member)
     fault.begin(time.monotonic())
@@ -103,6 +103,7 @@ def test():
     parser = argparse.ArgumentParser()
     parser.add_argument("--rounds", type=int, default=2)
     parser.add_argument("--seed", type=int, default=11)
+    parser.add_argument("--calm", type=float, default=3)  # seconds before each fault, for what calls take then
     options = parser.parse_args()
     options.full, options.custody, options.keep = False, "register", False
     draw = random.Random(options.seed)
@@ -119,7 +120,7 @@ def test():
                 if f"worker{level}" not in kind.targets:
                     continue
                 for _ in range(options.rounds):
-                    this, calm, during = play(stage, kind, draw.choice(stage.workers(level)), draw)
+                    this, calm, during = play(stage, kind, draw.choice(stage.workers(level)), draw, options.calm)
                     times = ", ".join(f"{quantile_ns(bins, share) / 1000:.1f} us" for bins, share in
                                       ((calm, 0.99), (during, 0.99), (calm, 0.999), (during, 0.999)))
                     print(f"{kind.name:28} {level:5} {this.through(True):8.2f} s {this.through(False):8.2f} s   {times}", flush=True)
