@@ -53,7 +53,9 @@ def traced(chain, compiler, clock):
     # The expected files leave out functions of system headers.
     run = chain.run([BOOKSTORE / "run.sh", ROUNDS, folder], endpoint=worker.endpoint, MILLRACE_EXCEPT="__bswap_*",
                     MILLRACE_CLOCK=clock)
-    check(run.returncode == 0 and not run.stderr, f"run.sh ended with {run.returncode}: {run.stderr}")
+    # A program that has none of these is told so, if it still runs by then.
+    said = [line for line in run.stderr.splitlines() if not line.endswith("no function that can be traced is named __bswap_*")]
+    check(run.returncode == 0 and not said, f"run.sh ended with {run.returncode}: {run.stderr}")
     chain.stop(worker)
     trees.check_complete(master)
     found = {name: trees.from_master(master, name) for name in PROGRAMS}
