@@ -65,6 +65,9 @@ function(mr_test_library name)
   endif()
 endfunction()
 
+# What preset tsan runs: unit and race tests that have more than one thread, and what they need.
+add_custom_target(threaded-tests)
+
 function(mr_cmocka_test label name)
   cmake_parse_arguments(PARSE_ARGV 2 arg "ONE_THREAD" "TIMEOUT" "SOURCES;DEPS")
   if(MR_FUZZ)
@@ -75,6 +78,8 @@ function(mr_cmocka_test label name)
   mr_test_properties(${name} ${label})
   if(arg_ONE_THREAD)
     set_property(TEST ${name} APPEND PROPERTY LABELS one-thread)
+  else()
+    add_dependencies(threaded-tests ${name})
   endif()
   if(arg_TIMEOUT)
     set_tests_properties(${name} PROPERTIES TIMEOUT ${arg_TIMEOUT})

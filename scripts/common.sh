@@ -23,13 +23,14 @@ source_files() {
     done | sort
 }
 
-# Configures and builds a preset; the compiler's words are shown only if it fails.
+# Configures and builds a preset, all of it or the targets that are named; the compiler's words are shown only if it fails.
 build_preset() {
-    local preset=$1 log
+    local preset=$1 log targets=()
     shift
+    [ $# = 0 ] || targets=(--target "$@")
     mkdir -p build
     log=build/$preset.log
-    if ! { cmake --preset "$preset" "$@" && cmake --build --preset "$preset" -j "$jobs"; } >"$log" 2>&1; then
+    if ! { cmake --preset "$preset" && cmake --build --preset "$preset" -j "$jobs" "${targets[@]}"; } >"$log" 2>&1; then
         grep -E -A8 '^FAILED|error:|CMake Error|undefined reference' "$log" | head -80 >&2 || tail -40 "$log" >&2
         fail "preset $preset does not build (all of it: $log)"
     fi
