@@ -48,7 +48,7 @@ struct job {
 };
 
 static struct mr_span_site sites[PATTERN_SPANS];
-static char names[PATTERN_SPANS][8];
+static char names[PATTERN_SPANS][16];
 static struct counts *all;
 static uint64_t ready;
 
