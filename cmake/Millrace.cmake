@@ -8,9 +8,12 @@
 #                                                                 cmocka, label unit; ONE_THREAD: it never has a second one,
 #                                                                 so that CI leaves it out of preset tsan (label one-thread)
 #   mr_race_test(test_pipe SOURCES test_pipe.c DEPS pipeline)     label race; meant for preset tsan
-#   mr_system_test(chain SCRIPT chain.sh [ARGS ...] [TIMEOUT s] [SERIAL] [LABELS ...])
+#   mr_system_test(chain SCRIPT chain.sh [ARGS ...] [TIMEOUT s] [SERIAL] [PROCESSORS n] [COST s] [LABELS ...])
 #                                                                 label system; .sh or .py, gets MR_BIN, MR_SOURCE
-#                                                                 and MR_BUILD in the environment
+#                                                                 and MR_BUILD in the environment; SERIAL: what it checks
+#                                                                 depends on how busy the machine is; PROCESSORS: places that
+#                                                                 it takes, for what computes all the time; COST: about its
+#                                                                 seconds, the long ones are started first
 #   mr_fuzz_target(frame SOURCES fuzz_frame.c DEPS net CORPUS corpus/frame)
 #                                                                 preset fuzz: fuzz_frame; else: test replay_frame
 include_guard()
@@ -93,12 +96,13 @@ endfunction()
 function(mr_race_test name)
   mr_cmocka_test(race ${name} ${ARGN})
   if(TEST ${name})
-    set_tests_properties(${name} PROPERTIES PROCESSORS 2)
+    # Its threads are to run at the same time: nothing beside it, however many tests there are at once.
+    set_tests_properties(${name} PROPERTIES PROCESSORS 64)
   endif()
 endfunction()
 
 function(mr_system_test name)
-  cmake_parse_arguments(PARSE_ARGV 1 arg "SERIAL" "SCRIPT;TIMEOUT" "ARGS;LABELS")
+  cmake_parse_arguments(PARSE_ARGV 1 arg "SERIAL" "SCRIPT;TIMEOUT;PROCESSORS;COST" "ARGS;LABELS")
   if(MR_FUZZ)
     return()
   endif()
@@ -115,6 +119,12 @@ function(mr_system_test name)
   endif()
   if(arg_SERIAL)
     set_tests_properties(${name} PROPERTIES RUN_SERIAL ON)
+  endif()
+  if(arg_PROCESSORS)
+    set_tests_properties(${name} PROPERTIES PROCESSORS ${arg_PROCESSORS})
+  endif()
+  if(arg_COST)
+    set_tests_properties(${name} PROPERTIES COST ${arg_COST})
   endif()
 endfunction()
 

@@ -4,6 +4,8 @@ set -euo pipefail
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
 cd "$root"
 jobs=${MR_JOBS:-2}
+# System tests wait for most of their time (for a third or two they compute): twice as many as there are processors.
+test_jobs=${MR_TEST_JOBS:-$((2 * jobs))}
 
 say() {
     printf '== %s\n' "$*"
@@ -43,7 +45,7 @@ test_preset() {
     shift
     local run=(ctest --test-dir "build/$preset" --output-on-failure)
     rm -f "$failed"
-    "${run[@]}" --no-tests=error -j "$jobs" "$@" && return
+    "${run[@]}" --no-tests=error -j "$test_jobs" "$@" && return
     [ -n "${MR_SECOND_TRY:-}" ] && [ -s "$failed" ] && [ "$(wc -l <"$failed")" -le 5 ] || return 1
     names=$(sed 's/^[0-9]*://' "$failed" | tr '\n' ' ')
     say "once more, alone: $names"
