@@ -217,6 +217,7 @@ static json_t *ledger_json(const struct mr_summary_ledger *ledger)
     (void)json_object_set_new(object, "lost_by_reason", lost);
     set_number(object, "sources", ledger->sources);
     set_number(object, "sources_told", ledger->sources_told);
+    set_number(object, "sources_died", ledger->sources_died);
     if (ledger->sources_told)
         set_number(object, "sent", ledger->sent);
     set_number(object, "past_limit", ledger->past_limit);

@@ -385,6 +385,21 @@ static enum mr_status put_sent(const struct mr_summary_ledger *ledger,
     return status;
 }
 
+static enum mr_status put_died(const struct mr_summary_ledger *ledger,
+                               struct mr_buffer *out)
+{
+    char died[MR_RENDER_SIZE], all[MR_RENDER_SIZE];
+
+    if (ledger->sources_died == 0)
+        return MR_OK;
+    return mr_buffer_append_format(
+        out,
+        "Died      %s of %s sources left without a goodbye (killed, crashed, or out of "
+        "time at the end): what they had not sent is in no number here\n",
+        mr_render_count(ledger->sources_died, died),
+        mr_render_count(ledger->sources, all));
+}
+
 static enum mr_status put_events_past_limit(const struct mr_summary *summary,
                                             struct mr_buffer *out)
 {
@@ -513,6 +528,8 @@ enum mr_status mr_summary_text(struct mr_summary *summary, const struct mr_run *
         status = put_loss(summary, out);
     if (status == MR_OK)
         status = put_sent(&summary->ledger, out);
+    if (status == MR_OK)
+        status = put_died(&summary->ledger, out);
     if (status == MR_OK)
         status = put_events_past_limit(summary, out);
     return status == MR_OK ? put_ledger(summary, out) : status;

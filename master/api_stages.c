@@ -70,9 +70,10 @@ json_t *mr_api_stages(struct mr_api_request *request,
 {
     const struct mr_api *api = request->api;
     json_t *object = json_pack(
-        "{s:o, s:o, s:o, s:o, s:o, s:o, s:I, s:o}", "sources",
+        "{s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:I, s:o}", "sources",
         mr_json_u64(ledger->sources), "sources_told", mr_json_u64(ledger->sources_told),
-        "sources_silent", mr_json_u64(ledger->sources_silent), "sent",
+        "sources_silent", mr_json_u64(ledger->sources_silent), "sources_died",
+        mr_json_u64(ledger->sources_died), "sent",
         mr_json_u64_if(ledger->sources_told > 0, ledger->sent), "received",
         received(request->root), "reduced", mr_json_u64(ledger->reduced), "held",
         (json_int_t)ledger->held, "lost", mr_json_u64(ledger->lost_all));

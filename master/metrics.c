@@ -128,6 +128,10 @@ static void put_missing(struct mr_buffer *out, const struct mr_summary_ledger *l
     mr_metrics_put(out, "sources_silent", "gauge",
                    "Live sources not heard of for half a minute.",
                    ledger->sources_silent);
+    mr_metrics_put(out, "sources_died", "gauge",
+                   "Sources that left without a goodbye: what they had not sent is in no "
+                   "number.",
+                   ledger->sources_died);
 }
 
 static void put_ledger(struct mr_buffer *out, const struct mr_model_root *root,

@@ -186,8 +186,10 @@ struct mr_summary_ledger {
     uint64_t
         sources_silent; /* live, and not heard of for half a minute: what it cost nobody knows */
     uint64_t silent_since_ns; /* Unix, the first of them; 0: none */
-    uint64_t heard_ns;        /* Unix; of one source */
-    bool is_balanced;         /* every stream is, and nothing is missing */
+    /* Left without a goodbye: killed, crashed, out of time at its end. What it had not sent nobody knows: no loss, not missing. */
+    uint64_t sources_died;
+    uint64_t heard_ns; /* Unix; of one source */
+    bool is_balanced;  /* every stream is, and nothing is missing */
 };
 
 struct mr_summary_time {

@@ -145,6 +145,7 @@ static void add(struct mr_summary_ledger *all, const struct mr_summary_ledger *o
     all->sources += one->sources;
     all->sources_told += one->sources_told;
     all->sources_silent += one->sources_silent;
+    all->sources_died += one->sources_died;
     all->sent += one->sent;
     all->missing += one->missing;
     all->host_gone += one->host_gone;
@@ -177,6 +178,7 @@ void mr_summary_make_ledgers(const struct mr_model_root *root,
 
         add_account(time, root, source, &ledgers[i]);
         add_silence(time, root, source, &ledgers[i]);
+        ledgers[i].sources_died = source->known && source->state == MR_SOURCE_DIED;
         settle(&ledgers[i]);
         add(all, &ledgers[i]);
     }

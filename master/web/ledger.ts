@@ -9,7 +9,7 @@ interface Balance {
 }
 /* Where events are on their way; null: nobody told. */
 interface Stages {
-    sources: number; sources_told: number; sources_silent: number; sent: Num; received: Num; reduced: number; held: number;
+    sources: number; sources_told: number; sources_silent: number; sources_died: number; sent: Num; received: Num; reduced: number; held: number;
     lost: number; in_custody: number; host_gone: number; excess: number;
     levels: { [level: string]: { [name: string]: number } };
     master: { frames: number; duplicates: number; register_questions: number; pending_bytes: number; durable: boolean } | null;
@@ -67,7 +67,7 @@ const ledgerColumns: Column<Source>[] = [
     {title: "source", hint: "a running program", name: true, sort: row => row.app || row.id,
      fill: (cell, row) => title(cell, row.app || row.id.slice(0, 12),
          [row.version, row.host, row.pid === null ? "" : "pid " + row.pid].filter(Boolean).join(" \u00b7 "))},
-    {title: "state", hint: "live, finished, died; silent: live, but not heard of for half a minute", name: true, sort: row => row.state || "",
+    {title: "state", hint: "live, finished; died: left without a goodbye, what it had not sent is in no number; silent: live, but not heard of for half a minute", name: true, sort: row => row.state || "",
      fill: (cell, row) => plain(cell, row.ledger.silent_since_ns === null ? row.state || DASH
          : "silent " + when(row.ledger.silent_since_ns), "name state-" + (row.state || "unknown"))},
     {title: "streams", hint: "threads and fibers", sort: row => row.ledger.streams,
@@ -105,6 +105,8 @@ function stagesText(stages: Stages): string {
         "host gone " + count(stages.host_gone)];
     if (stages.sources_silent)
         parts.push(stages.sources_silent + " sources silent");
+    if (stages.sources_died)
+        parts.push(stages.sources_died + " sources died: what they had not sent is in no number");
     for (const level of Object.keys(stages.levels)) {
         const { frames, duplicates, frames_handed_over: given, frames_in_doubt: lost,
             frames_too_large: large, rows_too_large: rows } = stages.levels[level];

@@ -24,12 +24,14 @@ def test():
         finally:
             program.end()
         system.wait_until(lambda: states(master) == ["died"], 30, "the source shows as died")
+        check(master.get("/api/v1/ledger")["stages"]["sources_died"] == 1, "a source that died is told")
         chain.stop(worker)
         chain.stop(master)
         report, rows = lib.report(master.store), lib.functions(master.store)
         ledger = report["ledger"]
         print({name: row["calls"] for name, row in rows.items()}, ledger)
         check(ledger["balanced"] and ledger["held"] == 0 and ledger["lost"] == 0, "the ledger does not balance")
+        check(ledger["sources_died"] == 1, "that it died is told")
         check(rows["work"]["ok"] == 2 and rows["batch"]["ok"] == 2 * lib.BATCHES, "calls are missing")
         check(rows["main"]["ok"] == 0 and rows["main"]["incomplete"] == 1, "main did not return")
 

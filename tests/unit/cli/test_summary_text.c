@@ -182,6 +182,8 @@ static void loss_and_imbalance_are_never_hidden(void **state)
     summary.ledger.held = -7;
     summary.open = 3;
     summary.refused = 5;
+    summary.ledger.sources = 3;
+    summary.ledger.sources_died = 1;
     summary.past_limit.calls = 9472;
     summary.past_limit.traces = 815;
     summary.past_limit.events = 9620;
@@ -195,6 +197,7 @@ static void loss_and_imbalance_are_never_hidden(void **state)
     assert_non_null(strstr(text,
                            "NOT BALANCED: 6,002 events = 6,002 reduced + -7 held + 102 "
                            "lost; 1 of 2 streams balanced\n"));
+    assert_non_null(strstr(text, "Died      1 of 3 sources left without a goodbye "));
     assert_non_null(strstr(text, "Open      3 traces have not ended\n"));
     assert_non_null(strstr(text, "Refused   5 items past a limit of the model\n"));
     assert_non_null(strstr(text,

@@ -270,6 +270,20 @@ static void a_live_source_that_is_not_heard_of_is_silent(void **state)
     assert_int_equal(ledger_of(f, MR_MINUTE_NS).sources_silent, 0);
 }
 
+static void a_source_that_left_without_a_goodbye_is_told(void **state)
+{
+    struct fixture *f = *state;
+
+    take_state(f, MR_SOURCE_LIVE);
+    take(f, 1, (struct mr_ledger_entry){.last = 4, .reduced = 4});
+    assert_int_equal(ledger_of(f, 0).sources_died, 0);
+    take_state(f, MR_SOURCE_DIED);
+    assert_int_equal(ledger_of(f, 0).sources_died, 1);
+    assert_true(ledger_of(f, 0).is_balanced); /* of what came */
+    take_state(f, MR_SOURCE_FINISHED);        /* it was at another worker */
+    assert_int_equal(ledger_of(f, 0).sources_died, 0);
+}
+
 static void streams_past_the_limit_are_in_the_sums_and_not_missing(void **state)
 {
     struct fixture *f = *state;
@@ -340,6 +354,8 @@ int main(void)
             tear_down),
         cmocka_unit_test_setup_teardown(an_account_has_its_room_with_its_source,
                                         set_up_no_notes, tear_down),
+        cmocka_unit_test_setup_teardown(a_source_that_left_without_a_goodbye_is_told,
+                                        set_up, tear_down),
         cmocka_unit_test_setup_teardown(a_live_source_that_is_not_heard_of_is_silent,
                                         set_up, tear_down),
     };
