@@ -7,6 +7,7 @@
 #include "base/assert.h"
 #include "base/hash.h"
 #include "base/pages.h"
+#include "pipeline/shapes_set.h"
 
 #define CAPACITY_FIRST 1024u
 #define SCRATCH_MAX ((size_t)256 << 20)
@@ -102,6 +103,7 @@ void mr_nodes_fini(struct mr_nodes *nodes)
     free(nodes->children);
     mr_pages_free(nodes->slots, ((size_t)nodes->slot_mask + 1) * sizeof(*nodes->slots));
     free(nodes->id_children);
+    free(nodes->set_items);
     mr_buffer_fini(&nodes->scratch);
     *nodes = (struct mr_nodes){.limit = nodes->limit};
 }
@@ -184,47 +186,10 @@ uint32_t mr_nodes_intern_hashed(struct mr_nodes *nodes, uint64_t hash, uint32_t 
     return number == MR_NODE_NONE ? add(nodes, hash, site, children, count) : number;
 }
 
-/* qsort has no context: the ids are sorted beside their children. */
-struct sortable {
-    struct mr_id id;
-    uint64_t child;
-};
-
-static int compare(const void *a, const void *b)
-{
-    const struct sortable *left = a, *right = b;
-
-    return mr_id_compare(left->id, right->id);
-}
-
-/* Sorts by id and drops doubles. False without memory. */
-static bool sort_children(struct mr_nodes *nodes, uint64_t *children, uint32_t *count)
-{
-    struct sortable *sorted;
-    uint8_t *at;
-    uint32_t kept = 0;
-
-    mr_buffer_clear(&nodes->scratch);
-    if (*count < 2)
-        return true;
-    if (mr_buffer_reserve(&nodes->scratch, *count * sizeof(*sorted), &at) != MR_OK)
-        return false;
-    sorted = (struct sortable *)(void *)at; /* malloc's alignment: the buffer is empty */
-    for (uint32_t i = 0; i < *count; i++)
-        sorted[i] = (struct sortable){.id = nodes->items[mr_child_node(children[i])].id,
-                                      .child = mr_child_node(children[i])};
-    qsort(sorted, *count, sizeof(*sorted), compare);
-    for (uint32_t i = 0; i < *count; i++)
-        if (i == 0 || sorted[i].child != sorted[i - 1].child)
-            children[kept++] = sorted[i].child;
-    *count = kept;
-    return true;
-}
-
 uint32_t mr_nodes_intern(struct mr_nodes *nodes, uint32_t site, uint64_t *children,
                          uint32_t count)
 {
-    if (nodes->exactness == MR_EXACTNESS_SET && !sort_children(nodes, children, &count))
+    if (nodes->exactness == MR_EXACTNESS_SET && !mr_set_make(nodes, children, &count))
         return MR_NODE_NONE;
     return mr_nodes_intern_hashed(nodes, mr_node_hash(nodes, site, children, count), site,
                                   children, count);

@@ -10,7 +10,8 @@
  * likely is, 64 bits and a count tell; any other is found by one search.
  *
  * Exactness (FORMAT.md section 7) decides how a list grows: folded and exact append, a run of equal children being one
- * entry; set keeps each child once, in the order of their ids. Lists of open calls lie on a stack per stream (struct
+ * entry; set keeps one child of a site, which has been wherever any of them was, in the order of their ids
+ * (pipeline/shapes_set.h). Lists of open calls lie on a stack per stream (struct
  * mr_child_stack), innermost on top.
  *
  * Limits: `limit` nodes and `child_limit` entries of stored lists. Nothing is evicted: when full, the owner forgets all but
@@ -60,6 +61,8 @@ struct mr_nodes {
     uint64_t key;                      /* of hashes and slots: mr_hash_key() */
     struct mr_node_child *id_children; /* scratch */
     uint32_t id_capacity;
+    struct mr_set_item *set_items; /* scratch of shapes_set.c */
+    size_t set_count, set_capacity;
     struct mr_buffer scratch;
     struct mr_node_budget *budget; /* borrowed; NULL: every node is taken */
     bool is_refused; /* the last new node was one that the budget does not take */

@@ -172,17 +172,56 @@ static bool is_same(const struct ref_child *a, const struct ref_child *b)
     return ref_id_compare(&a->id, &b->id) == 0;
 }
 
-/* A set: sorted, each once. */
-static size_t make_set(struct ref_child *children, size_t count)
-{
-    size_t kept = 0;
+/* Calls of one site that some calls made. */
+struct same {
+    const struct ref_call **calls;
+    size_t count;
+};
 
+static void add_same(const struct ref *ref, struct same *groups, size_t *count,
+                     const struct ref_call *call)
+{
+    size_t at = 0;
+
+    while (at < *count && ref_id_compare(&ref->sites[groups[at].calls[0]->site].id,
+                                         &ref->sites[call->site].id) != 0)
+        at++;
+    if (at == *count)
+        groups[(*count)++] = (struct same){.calls = NULL};
+    groups[at].calls = need(
+        realloc(groups[at].calls, (groups[at].count + 1) * sizeof(struct ref_call *)));
+    groups[at].calls[groups[at].count++] = call;
+}
+
+/* Which paths were touched below calls of one site: one child of each site that any of them called. */
+static struct ref_id set_of(const struct ref *ref, const struct same *same)
+{
+    struct ref_child *children;
+    struct same *groups;
+    struct ref_id id;
+    size_t count = 0, all = 0;
+
+    for (size_t i = 0; i < same->count; i++)
+        for (const struct ref_call *child = same->calls[i]->first; child;
+             child = child->next)
+            all++;
+    groups = need(malloc((all + 1) * sizeof(*groups)));
+    children = need(malloc((all + 1) * sizeof(*children)));
+    for (size_t i = 0; i < same->count; i++)
+        for (const struct ref_call *child = same->calls[i]->first; child;
+             child = child->next)
+            if (!child->is_root)
+                add_same(ref, groups, &count, child);
+    for (size_t i = 0; i < count; i++) {
+        children[i] = (struct ref_child){.id = set_of(ref, &groups[i])};
+        free((void *)groups[i].calls);
+    }
     if (count)
         qsort(children, count, sizeof(*children), compare_children);
-    for (size_t i = 0; i < count; i++)
-        if (kept == 0 || !is_same(&children[kept - 1], &children[i]))
-            children[kept++] = children[i];
-    return kept;
+    id = ref_id_node(2, ref->sites[same->calls[0]->site].id, children, count);
+    free(groups);
+    free(children);
+    return id;
 }
 
 /* Adds a child to a list; folded and exact keep a run of equal ones as one entry. */
@@ -201,7 +240,7 @@ static void add_child(const struct ref *ref, struct ref_child *children, size_t 
     children[(*count)++] = child;
 }
 
-/* `held`: entries of the lists of the calls around it, in this trace. */
+/* `held`: entries of the lists of the calls around it, in this trace. The id is not that of a set. */
 static struct ref_id shape_of(const struct ref *ref, const struct ref_call *call,
                               size_t held, struct shape *shape)
 {
@@ -220,8 +259,6 @@ static struct ref_id shape_of(const struct ref *ref, const struct ref_call *call
         shape->is_over |= held + count >= ref->options.trace_children_max;
         add_child(ref, children, &count, id, shape);
     }
-    if (ref->options.exactness == 2)
-        count = make_set(children, count);
     id = ref_id_node(ref->options.exactness, ref->sites[call->site].id, children, count);
     free(children);
     return id;
@@ -268,6 +305,8 @@ static enum coverage cover(const struct ref *ref, const struct ref_call *root,
     if (root->is_broken || !ref_is_timed(root))
         return INCOMPLETE;
     shape->id = shape_of(ref, root, 0, shape);
+    if (ref->options.exactness == 2)
+        shape->id = set_of(ref, &(struct same){.calls = &root, .count = 1});
     return shape->is_over ? PATHS : shape->is_folded ? FOLDED : WHOLE;
 }
 

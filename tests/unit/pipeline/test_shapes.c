@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "pipeline/shapes.h"
+#include "pipeline/shapes_set.h"
 
 static struct mr_sites *make_sites(void)
 {
@@ -64,6 +65,83 @@ static void a_set_has_neither_order_nor_doubles(void **state)
     memcpy(a, (uint64_t[]){x, y, x, x}, sizeof(a));
     memcpy(b, (uint64_t[]){y, x}, sizeof(b));
     assert_int_equal(mr_nodes_intern(&nodes, 3, a, 4), mr_nodes_intern(&nodes, 3, b, 2));
+    mr_nodes_fini(&nodes);
+    mr_sites_free(sites);
+}
+
+/* f(a(x) a(y)), f(a(x y)), f(a(x) a(y) a(x)): of each, the paths a, a/x and a/y were touched. */
+static void a_set_has_one_child_of_a_site_that_was_wherever_they_were(void **state)
+{
+    struct mr_sites *sites = make_sites();
+    struct mr_nodes nodes;
+    uint32_t x, y, of_x, of_y, of_both, of_none, set;
+
+    (void)state;
+    assert_int_equal(mr_nodes_init(&nodes, sites, MR_EXACTNESS_SET, 1000, 1000), MR_OK);
+    x = mr_nodes_intern(&nodes, 1, NULL, 0);
+    y = mr_nodes_intern(&nodes, 2, NULL, 0);
+    of_none = mr_nodes_intern(&nodes, 4, NULL, 0);
+    of_x = mr_nodes_intern(&nodes, 4, (uint64_t[]){x}, 1);
+    of_y = mr_nodes_intern(&nodes, 4, (uint64_t[]){y}, 1);
+    of_both = mr_nodes_intern(&nodes, 4, (uint64_t[]){y, x}, 2);
+    set = mr_nodes_intern(&nodes, 5, (uint64_t[]){of_both}, 1);
+    assert_int_equal(mr_nodes_intern(&nodes, 5, (uint64_t[]){of_x, of_y}, 2), set);
+    assert_int_equal(mr_nodes_intern(&nodes, 5, (uint64_t[]){of_y, of_x, of_y}, 3), set);
+    assert_int_equal(mr_nodes_intern(&nodes, 5, (uint64_t[]){of_none, of_both, of_x}, 3),
+                     set);
+    assert_int_not_equal(mr_nodes_intern(&nodes, 5, (uint64_t[]){of_x, of_none}, 2), set);
+    assert_int_equal(nodes.items[set].count, 1);
+    mr_nodes_fini(&nodes);
+    mr_sites_free(sites);
+}
+
+/* Two recursions, of DEPTH and DEPTH + 1 levels: the shorter one is within the longer one, as far down as is looked. */
+static void sets_are_united_to_a_bound_of_levels(void **state)
+{
+    enum { DEPTH = 3 * MR_SET_DEPTH_MAX };
+    struct mr_sites *sites = make_sites();
+    struct mr_nodes nodes;
+    uint32_t level[DEPTH + 1], set, other;
+
+    (void)state;
+    assert_int_equal(mr_nodes_init(&nodes, sites, MR_EXACTNESS_SET, 4 * DEPTH, 8 * DEPTH),
+                     MR_OK);
+    level[0] = mr_nodes_intern(&nodes, 1, NULL, 0);
+    for (uint32_t i = 1; i <= DEPTH; i++)
+        level[i] = mr_nodes_intern(&nodes, 1, (uint64_t[]){level[i - 1]}, 1);
+    set = mr_nodes_intern(&nodes, 2, (uint64_t[]){level[MR_SET_DEPTH_MAX - 1]}, 1);
+    assert_int_equal(mr_nodes_intern(&nodes, 2,
+                                     (uint64_t[]){level[MR_SET_DEPTH_MAX - 2],
+                                                  level[MR_SET_DEPTH_MAX - 1]},
+                                     2),
+                     set);
+    set = mr_nodes_intern(&nodes, 2, (uint64_t[]){level[DEPTH], level[DEPTH - 1]}, 2);
+    other = mr_nodes_intern(&nodes, 2, (uint64_t[]){level[DEPTH - 1], level[DEPTH]}, 2);
+    assert_int_not_equal(set, MR_NODE_NONE);
+    assert_int_equal(set, other);
+    assert_int_equal(nodes.items[set].count, 1);
+    mr_nodes_fini(&nodes);
+    mr_sites_free(sites);
+}
+
+/* Without room the list stays as it was, so that it can be tried again. */
+static void a_set_without_room_is_left_as_it_was(void **state)
+{
+    struct mr_sites *sites = make_sites();
+    struct mr_nodes nodes;
+    uint64_t list[3], before[3];
+    uint32_t leaf[14], number = 0;
+
+    (void)state;
+    assert_int_equal(mr_nodes_init(&nodes, sites, MR_EXACTNESS_SET, 16, 1000), MR_OK);
+    for (uint32_t i = 0; i < 12; i++)
+        leaf[i] = mr_nodes_intern(&nodes, 1 + i, NULL, 0);
+    for (uint32_t i = 0; i < 3; i++)
+        list[i] = before[i] = mr_nodes_intern(&nodes, 20, (uint64_t[]){leaf[i]}, 1);
+    number = mr_nodes_intern(&nodes, 21, list, 3);
+    assert_int_equal(number, MR_NODE_NONE);
+    assert_false(nodes.is_refused);
+    assert_memory_equal(list, before, sizeof(list));
     mr_nodes_fini(&nodes);
     mr_sites_free(sites);
 }
@@ -191,6 +269,9 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(equal_structures_are_one_node_with_the_id_of_the_format),
         cmocka_unit_test(a_set_has_neither_order_nor_doubles),
+        cmocka_unit_test(a_set_has_one_child_of_a_site_that_was_wherever_they_were),
+        cmocka_unit_test(sets_are_united_to_a_bound_of_levels),
+        cmocka_unit_test(a_set_without_room_is_left_as_it_was),
         cmocka_unit_test(a_full_table_gives_none_and_still_finds),
         cmocka_unit_test(past_the_budget_a_new_node_is_refused_until_it_is_met_again),
         cmocka_unit_test(shapes_whose_hashes_end_alike_do_not_meet),
