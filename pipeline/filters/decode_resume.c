@@ -71,7 +71,8 @@ static enum mr_status resume_stream(struct mr_decode *decode, struct mr_source *
     stream->next_event = from->base_event + from->last;
     stream->ticks = ticks_at(source, from->last_ns);
     stream->resume = from;
-    return MR_OK;
+    /* A count of nothing: who follows meets the stream now, and tells what is open of it, though its thread may hang and say no more. */
+    return from->depth ? mr_decode_count(decode, stream, 0, 0) : MR_OK;
 }
 
 enum mr_status mr_decode_resume(struct mr_decode *decode, struct mr_source *source)
@@ -84,7 +85,7 @@ enum mr_status mr_decode_resume(struct mr_decode *decode, struct mr_source *sour
     take_source(source, &source->resume->source);
     for (uint32_t i = 0; status == MR_OK && i < source->resume->stream_count; i++)
         status = resume_stream(decode, source, &source->resume->streams[i]);
-    return status;
+    return status == MR_OK ? mr_decode_flush(decode) : status;
 }
 
 enum mr_status mr_decode_mark(struct mr_decode *decode, struct mr_source *source,

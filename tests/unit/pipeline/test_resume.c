@@ -33,7 +33,10 @@ static void begin(struct test_lane *lane, const struct test_lane *before,
     test_lane_tick(lane, MR_SECOND_NS);
 }
 
-/* After `events` and a kill for each further one of them, what reconstruct makes of `rest`. */
+/*
+ * After `events` and a kill for each further one of them, what reconstruct makes of `rest`: of a stream with open calls first #0, a
+ * count of nothing, by which it is met before it says anything itself.
+ */
 static void expect_after(const char *const *events, uint32_t count, const char *rest,
                          const char *expected)
 {
@@ -64,29 +67,29 @@ static void expect(const char *events, const char *rest, const char *expected)
 static void a_base_that_was_sure_is_so_after_a_kill(void **state)
 {
     (void)state;
-    expect("+9 +1", "+2 -2 -1 +3 -3 -9", "+2 -2 -1r +3r -3r -9o .");
-    expect("+9 +1 -1", "+3 -3 -9", "+3r -3r -9o .");
+    expect("+9 +1", "+2 -2 -1 +3 -3 -9", "#0 +2 -2 -1r +3r -3r -9o .");
+    expect("+9 +1 -1", "+3 -3 -9", "#0 +3r -3r -9o .");
 }
 
 static void a_cut_inside_a_call_is_known_after_a_kill(void **state)
 {
     (void)state;
-    expect("+9 +1 c1", "+3 -3 -1 -9 +4 -4", "+3r B -3r #1 -9o +4r -4r .");
-    expect("+9 +1 c1 +3 -3", "+3 -3 -1 -9 +4 -4", "+3r B -3r #1 -9o +4r -4r .");
+    expect("+9 +1 c1", "+3 -3 -1 -9 +4 -4", "#0 +3r B -3r #1 -9o +4r -4r .");
+    expect("+9 +1 c1 +3 -3", "+3 -3 -1 -9 +4 -4", "#0 +3r B -3r #1 -9o +4r -4r .");
 }
 
 /* No call ends by it, and no event is lost. */
 static void a_cut_between_calls_is_known_after_a_kill(void **state)
 {
     (void)state;
-    expect("+9 +1 -1 c1", "+3 -3 -9", "+3r B -3r -9o .");
-    expect("+9 +1 -1 | c1", "+3 -3 -9", "+3r B -3r -9o .");
+    expect("+9 +1 -1 c1", "+3 -3 -9", "#0 +3r B -3r -9o .");
+    expect("+9 +1 -1 | c1", "+3 -3 -9", "#0 +3r B -3r -9o .");
 }
 
 static void a_loss_that_hides_the_nesting_is_known_after_a_kill(void **state)
 {
     (void)state;
-    expect("+9 +1 g2", "+3 -3 -9", "+3r B -3r -9o .");
+    expect("+9 +1 g2", "+3 -3 -9", "#0 +3r B -3r -9o .");
 }
 
 static void it_is_known_after_each_further_kill(void **state)
@@ -94,8 +97,8 @@ static void it_is_known_after_each_further_kill(void **state)
     const char *const events[] = {"+9 +1 c1", "+3 -3", "+4 -4"};
 
     (void)state;
-    expect_after(events, 2, "+5 -5 -9 +6 -6", "+5r B -5r -9o +6r -6r .");
-    expect_after(events, 3, "+5 -5 -9 +6 -6", "+5r B -5r -9o +6r -6r .");
+    expect_after(events, 2, "+5 -5 -9 +6 -6", "#0 +5r B -5r -9o +6r -6r .");
+    expect_after(events, 3, "+5 -5 -9 +6 -6", "#0 +5r B -5r -9o +6r -6r .");
 }
 
 /* The exit of the outer frame tells how deep it is. */
@@ -118,21 +121,21 @@ static void a_frame_that_was_landed_in_is_left_once_after_a_kill(void **state)
 
     (void)state;
     expect("+9 +1 +2 +2 L/2:5 +3", "-3 -2 L2:5/2:6 +3 -3 -2 L2:6/1:7 +4 -4 -1 -9",
-           "-3 -2 +3 -3 -2 +4 -4 -1r -9o .");
+           "#0 -3 -2 +3 -3 -2 +4 -4 -1r -9o .");
     expect("+9 +2 +2 L/2:5", "+3 -3 -2 L2:5/2:6 +3 -3 -2 L2:6/9:7 -9",
-           "+3 -3 -2 +3 -3 -2r -9o .");
+           "#0 +3 -3 -2 +3 -3 -2r -9o .");
     expect_after(events, 3, "-2 L2:5/2:6 +3 -3 -2 L2:6/1:7 +4 -4 -1 -9",
-                 "-2 +3 -3 -2 +4 -4 -1r -9o .");
+                 "#0 -2 +3 -3 -2 +4 -4 -1r -9o .");
 }
 
 static void landings_are_each_of_its_own_call_after_a_kill(void **state)
 {
     (void)state;
     expect("+1 +2 L/2:5 +3 +2 +4 L4:1/2:9", "L2:9/3:8 +5 -5 -3 L2:5/1:7 -1",
-           "-2w +5 -5 -3 -2w -1r .");
+           "#0 -2w +5 -5 -3 -2w -1r .");
     expect("+1 L/1:1 +2 L/2:2 +3 L/3:3 +4 L/4:4 +5 L/5:5 +6 L/6:6 +7 L/7:7 +8 L/8:8 +9",
            "L/9:9 L9:9/8:8 L8:8,7:7,6:6,5:5,4:4,3:3,2:2/1:1 -1",
-           "-9w -8w -7w -6w -5w -4w -3w -2w -1r .");
+           "#0 -9w -8w -7w -6w -5w -4w -3w -2w -1r .");
 }
 
 /* f3 was landed in, and has ended; another f3 in its place was not. */
@@ -140,7 +143,7 @@ static void what_was_landed_in_and_is_over_is_not_after_a_kill(void **state)
 {
     (void)state;
     expect("+1 +3 +2 L2:4/3:5 -3 L3:5/1:6 +3 +3", "L3:8,3:5/1:6 +4 -4 -1",
-           "-3w -3w +4 -4 -1r .");
+           "#0 -3w -3w +4 -4 -1r .");
 }
 
 int main(void)
