@@ -146,7 +146,8 @@ static int record_to_endpoint(const struct record_options *options,
     if (strcmp(options->endpoint, MR_ENDPOINT_DISCARD) == 0)
         (void)fputs("discarded", stderr);
     else
-        (void)fprintf(stderr, "sent to %s", options->endpoint);
+        (void)fprintf(stderr, "for %s (its probe tells what could not be sent)",
+                      options->endpoint);
     if (result.plain_ns)
         (void)fprintf(stderr, "; untraced %s, %.2f times slower",
                       mr_render_ns(result.plain_ns, plain),

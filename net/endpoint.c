@@ -6,7 +6,7 @@
 
 static const char scheme[] = "tcp://";
 static const char usage[] =
-    "an endpoint is written tcp://host:port, such as tcp://127.0.0.1:4400";
+    "an endpoint is written tcp://host:port, such as tcp://127.0.0.1:7410";
 
 static enum mr_status fail(struct mr_error *error, struct mr_span part, const char *why)
 {

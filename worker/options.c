@@ -67,7 +67,7 @@ static enum mr_status read_forward(struct mr_worker_options *options,
         return mr_error_set(
             error, MR_EUSAGE,
             "--forward is needed: the endpoint of the next level, such as "
-            "tcp://127.0.0.1:7400");
+            "tcp://127.0.0.1:7420");
     if (mr_endpoints_parse(options->forward, &options->forward_at, &why) != MR_OK ||
         mr_endpoints_resolve(&options->forward_at, options->addresses,
                              &options->address_count, &why) != MR_OK)

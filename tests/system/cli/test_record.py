@@ -4,6 +4,7 @@ about programs that cannot be recorded."""
 import json
 import os
 import pathlib
+import re
 import signal
 import subprocess
 import sys
@@ -156,12 +157,22 @@ def sends_to_an_endpoint(chain, toy):
     worker = chain.worker(master.endpoint)
     done = millrace(chain, "record", "--endpoint", worker.endpoint, "--output", "not-made", toy, COUNT, 5)
     check(done.returncode == 5 and worker.endpoint in done.stderr, f"{done}")
+    nobody = millrace(chain, "record", "--endpoint", "tcp://127.0.0.1:1", toy, 1)
+    check("could not be sent to 127.0.0.1:1" in nobody.stderr and "sent to tcp://" not in nobody.stderr, f"{nobody}")
     check(not (chain.folder / "not-made").exists(), "no recording is left")
     chain.stop(worker)
     chain.stop(master)
     told = json.loads(report(chain, "--json", master.store))
     check(told["ledger"]["reduced"] == EVENTS, f"the master has it: {told['ledger']}")
     check("run" not in told, "a master's store knows of no run")
+
+
+def names_ports_that_somebody_listens_at(chain):
+    """Who does what an error says is to reach a master that was started without options."""
+    defaults = {command: re.search(r"--listen ENDPOINT.*?default:\s+(tcp://[0-9.:]+)", millrace(chain, command, "--help").stdout, re.S).group(1)
+                for command in ("master", "worker")}
+    check(millrace(chain, "worker").stderr.rstrip().endswith(defaults["master"]), "--forward is missing")
+    check(defaults["worker"] in millrace(chain, "worker", "--forward", "nowhere").stderr, "--forward has no port")
 
 
 def test():
@@ -176,6 +187,7 @@ def test():
         cannot_be_recorded(chain)
         preloads(chain)
         sends_to_an_endpoint(chain, toy)
+        names_ports_that_somebody_listens_at(chain)
         done = millrace(chain, "report", "nowhere")
         check(done.returncode == 1 and "nowhere" in done.stderr, f"{done}")
 
