@@ -306,11 +306,26 @@ static enum mr_status end_transaction(struct mr_store *store, enum mr_status sta
     return status;
 }
 
+/* A file that was removed, or put elsewhere, can be written on, and who starts again does not find what was. */
+static enum mr_status begin_transaction(struct mr_store *store, struct mr_error *error)
+{
+    int has_moved = 0;
+
+    if (sqlite3_file_control(store->db, "main", SQLITE_FCNTL_HAS_MOVED, &has_moved) ==
+            SQLITE_OK &&
+        has_moved)
+        return mr_error_set(error, MR_EIO,
+                            "%s in %s was removed, or is another file now: put it back, "
+                            "or start the master again",
+                            MR_STORE_FILE, store->directory);
+    return mr_sql_exec(store->db, "BEGIN IMMEDIATE", error);
+}
+
 static enum mr_status write_batch(struct mr_store *store,
                                   const struct mr_store_batch *batch,
                                   struct mr_error *error)
 {
-    enum mr_status status = mr_sql_exec(store->db, "BEGIN IMMEDIATE", error);
+    enum mr_status status = begin_transaction(store, error);
 
     if (status != MR_OK)
         return status;
@@ -324,7 +339,7 @@ static enum mr_status write_checkpoint(struct mr_store *store,
                                        struct mr_error *error)
 {
     struct mr_sql sql;
-    enum mr_status status = mr_sql_exec(store->db, "BEGIN IMMEDIATE", error);
+    enum mr_status status = begin_transaction(store, error);
 
     if (status != MR_OK)
         return status;

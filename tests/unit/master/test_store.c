@@ -336,6 +336,50 @@ static void damage_and_other_versions_are_named(void **state)
     naive_fini(&naive);
 }
 
+static bool is_failing(struct fixture *f)
+{
+    struct mr_store_stats stats;
+
+    mr_store_stats(f->store, &stats);
+    return stats.failing_ns > 0;
+}
+
+static void move_file(const struct fixture *f, const char *from, const char *to)
+{
+    char before[160], after[160];
+
+    snprintf(before, sizeof(before), "%s/%s", f->directory, from);
+    snprintf(after, sizeof(after), "%s/%s", f->directory, to);
+    assert_int_equal(rename(before, after), 0);
+}
+
+/* What is written on it then nobody would find again. */
+static void a_store_whose_file_is_gone_acknowledges_nothing(void **state)
+{
+    struct fixture *f = *state;
+    struct mr_store_position position;
+    struct naive naive;
+
+    naive_init(&naive, 45);
+    open_store(f, MR_HOUR_NS);
+    take(f, &naive);
+    wait_for_position(f, f->sequence);
+    move_file(f, "millrace.sqlite", "elsewhere");
+    take(f, &naive);
+    for (int i = 0; i < 6000 && !is_failing(f); i++)
+        usleep(10000);
+    assert_true(is_failing(f));
+    assert_false(mr_store_committed(f->store, &position));
+    move_file(f, "elsewhere", "millrace.sqlite");
+    wait_for_position(f, f->sequence);
+    assert_false(is_failing(f));
+    close_store(f);
+    open_store(f, MR_HOUR_NS);
+    check(&naive, f->model);
+    close_store(f);
+    naive_fini(&naive);
+}
+
 static void too_much_that_waits_is_refused(void **state)
 {
     struct fixture *f = *state;
@@ -540,6 +584,8 @@ int main(void)
         cmocka_unit_test_setup_teardown(a_second_one_is_refused, set_up, tear_down),
         cmocka_unit_test_setup_teardown(damage_and_other_versions_are_named, set_up,
                                         tear_down),
+        cmocka_unit_test_setup_teardown(a_store_whose_file_is_gone_acknowledges_nothing,
+                                        set_up, tear_down),
         cmocka_unit_test_setup_teardown(too_much_that_waits_is_refused, set_up,
                                         tear_down),
     };
