@@ -15,12 +15,21 @@
 #include <stdint.h>
 
 #include "base/status.h"
+#include "base/table.h"
 #include "net/control.h"
+#include "pipeline/module_index.h"
 #include "pipeline/sites.h"
+
+#define MR_MODULES_TAIL 32u /* looked through one by one; the shortest run */
+#define MR_MODULES_RUNS 20u
+#define MR_MODULES_LIMIT_MAX (MR_MODULES_TAIL << (MR_MODULES_RUNS - 1))
+#define MR_MODULES_EPOCHS_MAX                                                            \
+    64u /* of one number; a probe gives each number to one module */
 
 struct mr_module {
     uint32_t number, epoch, gone; /* holds in epoch .. gone - 1 */
     uint32_t site_base, size;
+    uint32_t previous; /* of the same number, or MR_MODULE_NONE */
     uint64_t address, bias;
     const struct mr_site_module *origin; /* of the lane's site table */
 };
@@ -28,13 +37,30 @@ struct mr_module {
 struct mr_modules {
     struct mr_module *items; /* in order of arrival */
     uint32_t count, capacity, limit;
-    bool depends_on_epoch; /* some site means different things in different epochs */
+    bool depends_on_epoch;   /* some site means different things in different epochs */
+    struct mr_table numbers; /* -> the last one that came of a number */
+    struct mr_module_index runs[MR_MODULES_RUNS]; /* of 32 << i; count 0: none */
 };
 
+/* Of one epoch the one that came later, else the one of the later epoch; of the sooner one. `b` may be MR_MODULE_NONE. */
+static inline bool mr_module_is_later(const struct mr_module *items, uint32_t a,
+                                      uint32_t b)
+{
+    return b == MR_MODULE_NONE || items[a].epoch > items[b].epoch ||
+           (items[a].epoch == items[b].epoch && a > b);
+}
+static inline bool mr_module_is_sooner(const struct mr_module *items, uint32_t a,
+                                       uint32_t b)
+{
+    return b == MR_MODULE_NONE || items[a].epoch < items[b].epoch ||
+           (items[a].epoch == items[b].epoch && a > b);
+}
+
+/* `limit` is 1 .. MR_MODULES_LIMIT_MAX. */
 void mr_modules_init(struct mr_modules *modules, uint32_t limit);
 void mr_modules_fini(struct mr_modules *modules);
 
-/* Idempotent: the same (epoch, module) again changes nothing. MR_ELIMIT, MR_ENOMEM. */
+/* Idempotent: the same (epoch, module) again changes nothing. MR_ELIMIT (also: a number in too many epochs), MR_ENOMEM. */
 enum mr_status mr_modules_add(struct mr_modules *modules,
                               const struct mr_dict_module *item,
                               const struct mr_site_module *origin);
