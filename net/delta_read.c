@@ -6,6 +6,9 @@
 
 #include <stdlib.h>
 
+#define TAG_LAST                                                                         \
+    UINT64_C(0xffff) /* tags beyond may not fit their enum; all are unknown */
+
 void mr_delta_reader_init(struct mr_delta_reader *r, struct mr_span payload)
 {
     *r = (struct mr_delta_reader){.all = payload, .rest = payload};
@@ -411,9 +414,14 @@ enum mr_status mr_delta_next(struct mr_delta_reader *r, struct mr_delta_item *it
         struct mr_span rest = r->rest, fields;
         uint64_t tag, size;
 
-        if (!mr_varint_get(&rest, &tag) || tag > UINT16_MAX ||
-            !mr_varint_get(&rest, &size) || !mr_span_take(&rest, size, &fields))
+        if (!mr_varint_get(&rest, &tag) || !mr_varint_get(&rest, &size) ||
+            !mr_span_take(&rest, size, &fields))
             return fail(r, "no whole item", 0);
+        if (tag > TAG_LAST) {
+            r->unknown++;
+            r->rest = rest;
+            continue;
+        }
         *item = (struct mr_delta_item){.tag = (enum mr_delta_tag)tag};
         switch (get_fields(r, fields, item)) {
         case BROKEN:

@@ -331,6 +331,26 @@ static void unknown_tags_are_counted_and_more_fields_are_ignored(void **state)
     assert_int_equal(unknown, 2);
 }
 
+/* Of any tag that a varint holds: one whose low 16 or 32 bits are those of a known one, too. */
+static void unknown_tags_may_be_as_large_as_a_varint(void **state)
+{
+    uint64_t unknown;
+
+    (void)state;
+    assert_int_equal(read_after_names("ffff03 00 808004 00 848004 02 ffff", &unknown),
+                     MR_END); /* 65,535, 65,536, 65,540 */
+    assert_int_equal(unknown, 3);
+    assert_int_equal(read_after_names("8480808010 01 ff", &unknown), MR_END);
+    assert_int_equal(unknown, 1);
+    assert_int_equal(
+        read_after_names("ffffffffffffffffff01 00 0b08 00 01 01 00 00 00 ffff", &unknown),
+        MR_END);
+    assert_int_equal(unknown, 1);
+    check("848004", MR_EFORMAT);                  /* no size */
+    check("848004 03 ffff", MR_EFORMAT);          /* longer than what is there */
+    check("ffffffffffffffffff02 00", MR_EFORMAT); /* more than 64 bits */
+}
+
 static void items_that_break_a_rule_are_refused(void **state)
 {
     (void)state;
@@ -641,6 +661,7 @@ int main(void)
         cmocka_unit_test(items_come_back_with_their_numbers),
         cmocka_unit_test(a_full_buffer_is_latched_and_what_is_there_stays_whole),
         cmocka_unit_test(unknown_tags_are_counted_and_more_fields_are_ignored),
+        cmocka_unit_test(unknown_tags_may_be_as_large_as_a_varint),
         cmocka_unit_test(items_that_break_a_rule_are_refused),
         cmocka_unit_test(exemplars_have_their_bytes_and_read_back),
         cmocka_unit_test(exemplars_that_break_a_rule_are_refused),
