@@ -67,16 +67,16 @@ static MR_ALWAYS_INLINE bool find(const struct mr_site_map *map, const uint8_t *
                                   __m256i words, __m256i *found)
 {
     const uint64_t *slots = map->slots;
-    const uint32_t shift = map->shift;
+    const uint32_t shift = map->shift, key = map->key, other_key = map->other_key;
     const uint32_t a = site_at(at, 0), b = site_at(at, 1);
     const uint32_t c = site_at(at, 2), d = site_at(at, 3);
-    __m256i first =
-        four(slots[mr_site_map_place(a, shift)], slots[mr_site_map_place(b, shift)],
-             slots[mr_site_map_place(c, shift)], slots[mr_site_map_place(d, shift)]);
-    __m256i other = four(slots[mr_site_map_other_place(a, shift)],
-                         slots[mr_site_map_other_place(b, shift)],
-                         slots[mr_site_map_other_place(c, shift)],
-                         slots[mr_site_map_other_place(d, shift)]);
+    __m256i first = four(
+        slots[mr_site_map_place(a, key, shift)], slots[mr_site_map_place(b, key, shift)],
+        slots[mr_site_map_place(c, key, shift)], slots[mr_site_map_place(d, key, shift)]);
+    __m256i other = four(slots[mr_site_map_place(a, other_key, shift)],
+                         slots[mr_site_map_place(b, other_key, shift)],
+                         slots[mr_site_map_place(c, other_key, shift)],
+                         slots[mr_site_map_place(d, other_key, shift)]);
     __m256i is_first = is_of(first, words);
     __m256i is_any = _mm256_or_si256(is_first, is_of(other, words));
 

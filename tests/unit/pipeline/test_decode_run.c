@@ -262,10 +262,10 @@ static void many_sites_lie_in_their_other_place(void **state)
     (void)state;
     make_sites(&fixture, SITES);
     for (uint32_t i = 0; i < SITES; i++)
-        others +=
-            fixture.map.slots[mr_site_map_place(fixture.wires[i], fixture.map.shift)] >>
-                32 !=
-            fixture.wires[i];
+        others += fixture.map.slots[mr_site_map_place(fixture.wires[i], fixture.map.key,
+                                                      fixture.map.shift)] >>
+                      32 !=
+                  fixture.wires[i];
     assert_in_range(others, 20, SITES);
     mr_site_map_fini(&fixture.map);
 }
