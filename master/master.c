@@ -4,6 +4,7 @@
 #include "base/assert.h"
 #include "base/clock.h"
 #include "base/log.h"
+#include "base/process.h"
 #include "master/http.h"
 #include "master/ingest.h"
 #include "master/options.h"
@@ -21,6 +22,8 @@
 #define EXIT_USAGE 2
 #define PATH_SIZE 4096
 #define STORE_LOOK_MS 200
+#define FILES_OWN                                                                        \
+    192 /* beside connections of workers: the store's, readers of the page */
 
 struct master {
     struct mr_master_options options;
@@ -190,6 +193,7 @@ static enum mr_status start(struct master *master, struct mr_error *error)
 {
     enum mr_status status = open_signals(master, error);
 
+    mr_process_take_files();
     if (status == MR_OK)
         status = open_ports(master, error);
     if (status == MR_OK)
@@ -284,6 +288,7 @@ int mr_master_command(int argc, char **argv)
         (void)stop(&master);
         return EXIT_USAGE;
     }
+    mr_process_tell_files(master.options.max_connections, FILES_OWN);
     bool is_signal = wait_for_end(&master);
     bool is_saved = stop(&master);
     if (*master.options.ready_file)

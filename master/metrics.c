@@ -186,6 +186,9 @@ static void put_process(struct mr_buffer *out)
                            "CPU time of this process.", mr_process_cpu_ns());
     mr_metrics_put(out, "processors", "gauge", "Processors that it may use.",
                    mr_process_processors());
+    mr_metrics_put(out, "open_files_max", "gauge",
+                   "Files and connections that this process may have open.",
+                   mr_process_files_max());
 }
 
 json_t *mr_api_metrics(struct mr_api_request *request)

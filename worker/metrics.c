@@ -5,6 +5,7 @@
 #include "base/compiler.h"
 #include "base/log.h"
 #include "base/metrics.h"
+#include "base/process.h"
 #include "pipeline/graph_metrics.h"
 
 #include <microhttpd.h>
@@ -152,6 +153,9 @@ static void put_process(struct mr_buffer *out, const struct mr_worker_stats *sta
                            mr_clock_monotonic_ns() - stats->started_ns);
     mr_metrics_put(out, "resident_bytes", "gauge", "Memory of this process.",
                    mr_worker_rss_bytes());
+    mr_metrics_put(out, "open_files_max", "gauge",
+                   "Files and connections that this process may have open.",
+                   mr_process_files_max());
 }
 
 static enum MHD_Result answer(struct MHD_Connection *connection, unsigned status,

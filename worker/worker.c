@@ -4,6 +4,7 @@
 #include "base/assert.h"
 #include "base/hash.h"
 #include "base/log.h"
+#include "base/process.h"
 #include "net/ids.h"
 #include "worker/graphs.h"
 #include "worker/greeter.h"
@@ -32,6 +33,8 @@
 #define TURN_MS 100
 #define END_TURN_MS 5
 #define EVENTS_MAX 64
+#define FILES_OWN 192 /* beside connections: the spool's, and some */
+#define FILES_LANE 4
 /* From this size on, what is freed goes back to the system at once. Left alone, glibc raises it to 32 MiB
  * when a delta of a megabyte is freed, and the arenas then keep the largest burst for ever. */
 #define MMAP_BYTES (256 << 10)
@@ -296,6 +299,8 @@ static enum mr_status announce(struct worker *worker, uint16_t port, uint16_t ht
                 " drivers, listening on %s:%u, forwarding to %s",
                 options->level, options->lanes, options->drivers, options->listen_at.host,
                 port, options->forward);
+    mr_process_tell_files(options->max_connections,
+                          FILES_OWN + FILES_LANE * options->lanes);
     if (!*options->ready_file)
         return MR_OK;
     return mr_worker_ready_write(options->ready_file, addresses,
@@ -378,6 +383,7 @@ static enum mr_status start(struct worker *worker, struct mr_error *error)
     mr_wanted_board_init(&worker->wanted);
     if (status != MR_OK)
         return mr_error_set(error, status, "no random numbers");
+    mr_process_take_files();
     status = open_signals(worker, error);
     if (status == MR_OK)
         status = open_spool(worker, error);

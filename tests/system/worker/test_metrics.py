@@ -4,6 +4,7 @@ busy share of every filter and the fill of every pipe; /healthz and /readyz; and
 import math
 import os
 import re
+import resource
 import subprocess
 import sys
 import urllib.request
@@ -87,6 +88,15 @@ def refuse(*options):
     return run.stderr
 
 
+def check_files(chain, master):
+    """Of open files a worker takes all that it may have, and says where that is fewer than its connections want."""
+    limited = chain.worker(master.endpoint, "--metrics", "127.0.0.1:0", "--lanes", "1", "--max-connections", "400",
+                           prefix=["prlimit", "--nofile=100:500"])
+    check(metrics(limited)["millrace_open_files_max"] == {(): 500}, "files that may be open")
+    check("--max-connections 400 wants 596 open files, and there may be 500" in limited.log.read_text(), limited.log.read_text())
+    chain.stop(limited)
+
+
 def test():
     with system.System() as chain:
         master = chain.master()
@@ -102,7 +112,8 @@ def test():
         finally:
             running.stdin.close()  # which ends it
             running.wait(60)
-        metrics(master)
+        check(metrics(master)["millrace_open_files_max"][()] == resource.getrlimit(resource.RLIMIT_NOFILE)[1], "the master's files")
+        check_files(chain, master)
         check(worker.status("/nowhere") == 404, "/nowhere")
         request = urllib.request.Request(worker.url + "/metrics", data=b"x", method="POST")
         try:
