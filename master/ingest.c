@@ -92,6 +92,7 @@ static void tell_durable(struct mr_ingest *ingest, struct mr_peer *peer)
 
     if (mr_status_is_error(status))
         cut_off(ingest, peer, status, "acknowledgements are not read");
+    mr_peer_note(ingest, peer);
 }
 
 /* An error ends the master: model or queue cannot go on. */
@@ -158,6 +159,7 @@ static enum mr_status take_frames(struct mr_ingest *ingest, struct mr_peer *peer
         peer->is_ending = true;
     else if (mr_status_is_error(status))
         cut_off(ingest, peer, status, peer->conn.error.text);
+    mr_peer_note(ingest, peer);
     return MR_OK;
 }
 
@@ -165,7 +167,7 @@ static enum mr_status read_peer(struct mr_ingest *ingest, struct mr_peer *peer)
 {
     if (peer->linger_until_ns) {
         if (!mr_peer_linger(peer, mr_clock_monotonic_ns()))
-            mr_peer_free(ingest, peer);
+            mr_peer_close(ingest, peer);
         return MR_OK;
     }
     enum mr_status status = mr_conn_read(&peer->conn);
@@ -176,7 +178,7 @@ static enum mr_status read_peer(struct mr_ingest *ingest, struct mr_peer *peer)
         enum mr_status taken = take_frames(ingest, peer);
 
         if (!ingest->is_paused) /* else there is more in its buffer, and it comes again */
-            mr_peer_free(ingest, peer);
+            mr_peer_close(ingest, peer);
         return taken;
     }
     return take_frames(ingest, peer);
@@ -263,7 +265,7 @@ static void tick_peer(struct mr_ingest *ingest, struct mr_peer *peer, uint64_t n
 {
     if (peer->linger_until_ns) {
         if (!mr_peer_linger(peer, now_ns))
-            mr_peer_free(ingest, peer);
+            mr_peer_close(ingest, peer);
         return;
     }
     if (!peer->conn.greeted && now_ns - peer->opened_ns > GREETING_NS) {
@@ -274,20 +276,51 @@ static void tick_peer(struct mr_ingest *ingest, struct mr_peer *peer, uint64_t n
         peer->conn.heard_ns = now_ns;
     enum mr_status status = mr_conn_tick(&peer->conn, now_ns);
     if (mr_status_is_error(status)) /* silent or broken: it will connect again */
-        mr_peer_free(ingest, peer);
+        mr_peer_close(ingest, peer);
+    else
+        mr_peer_note(ingest, peer);
 }
 
 /* Sends what is queued; a peer that said BYE goes when it has been told all. */
 static void flush_peers(struct mr_ingest *ingest)
 {
-    for (struct mr_peer *peer = ingest->peers, *next; peer; peer = next) {
-        next = peer->next;
-        enum mr_status status =
-            peer->linger_until_ns ? MR_OK : mr_conn_flush(&peer->conn);
+    struct mr_peer *peer = ingest->waiting, *next;
+
+    ingest->waiting = NULL;
+    for (; peer; peer = next) {
+        enum mr_status status = MR_OK;
+
+        next = peer->waiting_next;
+        peer->is_waiting = false;
+        mr_count_single_writer(&ingest->counters.looks, 1);
+        if (peer->is_gone)
+            continue;
+        if (!peer->linger_until_ns)
+            status = mr_conn_flush(&peer->conn);
         if (mr_status_is_error(status) ||
             (peer->is_ending && status == MR_OK && is_settled(ingest, peer)))
-            mr_peer_free(ingest, peer);
+            mr_peer_close(ingest, peer);
+        else
+            mr_peer_note(ingest, peer);
     }
+}
+
+/* Nobody speaks of them any more: not an event, and not those that wait. */
+static void free_gone(struct mr_ingest *ingest)
+{
+    if (!ingest->gone)
+        return;
+    for (struct mr_peer **at = &ingest->waiting; *at;) {
+        struct mr_peer *peer = *at;
+
+        if (peer->is_gone) {
+            peer->is_waiting = false;
+            *at = peer->waiting_next;
+        } else {
+            at = &peer->waiting_next;
+        }
+    }
+    mr_peer_free_gone(ingest);
 }
 
 /* What frames the peers' buffers still hold after a pause. */
@@ -344,14 +377,6 @@ static enum mr_status tick(struct mr_ingest *ingest)
     return status;
 }
 
-static bool is_gone(const struct mr_ingest *ingest, const struct mr_peer *peer)
-{
-    for (const struct mr_peer *at = ingest->peers; at; at = at->next)
-        if (at == peer)
-            return false;
-    return true;
-}
-
 /* One event; false: stop. *status: an error ends the master. */
 static bool handle(struct mr_ingest *ingest, void *what, enum mr_status *status)
 {
@@ -361,7 +386,7 @@ static bool handle(struct mr_ingest *ingest, void *what, enum mr_status *status)
         accept_peer(ingest);
     else if (what == &ingest->config.store)
         *status = acknowledge(ingest);
-    else if (!is_gone(ingest, what))
+    else if (!((struct mr_peer *)what)->is_gone)
         *status = read_peer(ingest, what);
     return *status == MR_OK;
 }
@@ -396,7 +421,10 @@ static enum mr_status turn(struct mr_ingest *ingest, bool *is_stopping)
         if (!handle(ingest, events[i].data.ptr, &status) && status == MR_OK)
             *is_stopping = true;
     }
-    return status == MR_OK ? tick(ingest) : status;
+    if (status == MR_OK)
+        status = tick(ingest);
+    free_gone(ingest);
+    return status;
 }
 
 static void *run(void *context)
@@ -496,7 +524,8 @@ void mr_ingest_free(struct mr_ingest *ingest)
         mr_graph_free(ingest->graph);
     }
     while (ingest->peers)
-        mr_peer_free(ingest, ingest->peers);
+        mr_peer_close(ingest, ingest->peers);
+    free_gone(ingest);
     mr_table_fini(&ingest->sender_ids);
     free(ingest->answers);
     free(ingest->senders);

@@ -56,6 +56,7 @@ struct mr_ingest_config {
     X(gaps, "connections whose sender's oldest frame lay past our position")             \
     X(questions, "questions to the register of custody")                                 \
     X(wanted_told, "lists of requests for exemplars sent to workers")                    \
+    X(looks, "connections looked at, in a turn, for something to tell them")             \
     X(pauses, "times that reading waited for the store")                                 \
     X(publishes, "versions of the model published")                                      \
     X(publish_ns, "time spent publishing")                                               \

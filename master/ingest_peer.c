@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include "base/assert.h"
 #include "base/atomics.h"
 #include "base/clock.h"
 #include "base/log.h"
@@ -41,7 +42,7 @@ struct mr_peer *mr_peer_new(struct mr_ingest *ingest, int fd, const char *name)
     return peer;
 }
 
-void mr_peer_free(struct mr_ingest *ingest, struct mr_peer *peer)
+void mr_peer_close(struct mr_ingest *ingest, struct mr_peer *peer)
 {
     if (peer->sender != MR_TABLE_NONE && ingest->senders[peer->sender].peer == peer)
         ingest->senders[peer->sender].peer = NULL;
@@ -55,8 +56,31 @@ void mr_peer_free(struct mr_ingest *ingest, struct mr_peer *peer)
     mr_count_single_writer(&ingest->counters.bytes,
                            peer->conn.stats.bytes - peer->bytes_counted);
     mr_count_single_writer(&ingest->counters.duplicates, peer->conn.stats.duplicates);
-    mr_conn_fini(&peer->conn);
-    free(peer);
+    mr_conn_fini(&peer->conn); /* which takes it out of the epoll set */
+    peer->is_gone = true;
+    peer->next = ingest->gone;
+    ingest->gone = peer;
+}
+
+void mr_peer_free_gone(struct mr_ingest *ingest)
+{
+    while (ingest->gone) {
+        struct mr_peer *peer = ingest->gone;
+
+        ingest->gone = peer->next;
+        MR_ASSERT(peer->is_gone && !peer->is_waiting);
+        free(peer);
+    }
+}
+
+void mr_peer_note(struct mr_ingest *ingest, struct mr_peer *peer)
+{
+    if (peer->is_waiting || peer->is_gone ||
+        (peer->conn.output.size == 0 && !peer->is_ending))
+        return;
+    peer->is_waiting = true;
+    peer->waiting_next = ingest->waiting;
+    ingest->waiting = peer;
 }
 
 void mr_peer_refuse(struct mr_ingest *ingest, struct mr_peer *peer,
@@ -184,6 +208,7 @@ static void admit(struct mr_ingest *ingest, struct mr_peer *peer,
     peer->id = hello->sender;
     peer->sender = index;
     peer->takes_wanted = hello->takes_wanted;
+    ingest->is_untold |= peer->takes_wanted;
     ingest->senders[index].peer = peer;
     welcome(ingest, peer, hello);
 }

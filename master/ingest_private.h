@@ -29,7 +29,11 @@ struct mr_peer {
     bool takes_wanted;        /* it passes requests for exemplars on */
     uint32_t wanted_revision; /* of those that it was told; 0: none */
     bool is_ending; /* BYE came, or the peer closed: goes when all is acknowledged */
+    bool
+        is_waiting; /* it is among those to look at each turn: it has something to be told, or ends */
+    bool is_gone; /* closed; events of this turn may speak of it still */
     struct mr_peer *next, *previous;
+    struct mr_peer *waiting_next;
 };
 
 struct mr_ingest_sender {
@@ -54,7 +58,11 @@ struct mr_ingest {
     bool is_started, is_dirty, is_paused;
     bool is_deaf; /* it could not accept, and listens again from the next tick on */
     _Atomic bool is_alive;
+    bool is_untold;           /* somebody may not know what exemplars are asked for */
+    uint32_t wanted_revision; /* that all others know */
     struct mr_peer *peers;
+    struct mr_peer *waiting; /* by waiting_next */
+    struct mr_peer *gone;    /* by next; freed behind the turn */
     struct mr_table sender_ids;
     struct mr_ingest_sender *senders;
     uint32_t sender_capacity;
@@ -65,7 +73,11 @@ struct mr_ingest {
 
 /* Takes `fd`. NULL without memory. */
 struct mr_peer *mr_peer_new(struct mr_ingest *ingest, int fd, const char *name);
-void mr_peer_free(struct mr_ingest *ingest, struct mr_peer *peer);
+/* Closes it. Its memory is there until the end of the turn. */
+void mr_peer_close(struct mr_ingest *ingest, struct mr_peer *peer);
+void mr_peer_free_gone(struct mr_ingest *ingest);
+/* Behind whatever may have queued something for it, or ended it: it is looked at each turn while that is so. */
+void mr_peer_note(struct mr_ingest *ingest, struct mr_peer *peer);
 /* One ERROR frame, one line in the log; the peer lingers so that it can read it. */
 void mr_peer_refuse(struct mr_ingest *ingest, struct mr_peer *peer,
                     enum mr_wire_error code, const char *text);

@@ -35,8 +35,10 @@ static void answer(struct mr_ingest *ingest, const struct mr_ingest_answer *entr
     uint32_t index = mr_table_find(&ingest->sender_ids, entry->asker);
     struct mr_peer *peer = index == MR_TABLE_NONE ? NULL : ingest->senders[index].peer;
 
-    if (peer && !peer->linger_until_ns) /* else it asks again over its next connection */
-        (void)mr_conn_answer(&peer->conn, &entry->body);
+    if (!peer || peer->linger_until_ns) /* it asks again over its next connection */
+        return;
+    (void)mr_conn_answer(&peer->conn, &entry->body);
+    mr_peer_note(ingest, peer);
 }
 
 static enum mr_status decide(struct mr_ingest *ingest, struct mr_ingest_answer *entry)

@@ -8,6 +8,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "base/atomics.h"
 #include "base/clock.h"
 #include "master/ingest_private.h"
 #include "net/endpoint.h"
@@ -199,11 +200,34 @@ static void of_who_was_refused_a_part_is_read_at_a_time(void **state)
     (void)close(listener);
 }
 
+/* Each turn, and each event in it, takes as long with thousands of workers as with one: the others are not looked at. */
+static void connections_that_have_nothing_to_be_told_are_not_looked_at(void **state)
+{
+    struct fixture *f = *state;
+    const struct mr_ingest_counters *counters = mr_ingest_counters(f->ingest);
+    const uint64_t frames = 100;
+    int idle[3];
+
+    for (size_t i = 0; i < MR_ARRAY_COUNT(idle); i++)
+        idle[i] = connect_to(f->ingest->config.listen_fd);
+    for (uint64_t i = 0; i < frames; i++) {
+        send_delta(f, 100);
+        wait_for_acknowledgement(f);
+    }
+    assert_int_equal(mr_load_relaxed(&counters->frames), frames); /* numbers alone */
+    assert_true(mr_load_relaxed(&counters->looks) < frames);
+    for (size_t i = 0; i < MR_ARRAY_COUNT(idle); i++)
+        (void)close(idle[i]);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(a_frame_as_large_as_max_frame_is_taken, set_up,
                                         tear_down),
+        cmocka_unit_test_setup_teardown(
+            connections_that_have_nothing_to_be_told_are_not_looked_at, set_up,
+            tear_down),
         cmocka_unit_test(of_who_was_refused_a_part_is_read_at_a_time),
     };
     int status;
