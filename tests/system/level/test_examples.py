@@ -28,6 +28,14 @@ def check_options(command, arguments):
     run(system.MILLRACE, command, *arguments, "--help")
 
 
+def check_end(name, seconds, arguments):
+    """Whoever stops a worker waits for as long as it may without an acknowledgement; where it is killed then its spool stays."""
+    drain_s = 5  # --drain-timeout
+    check(not any(argument.startswith("--drain-timeout") for argument in arguments), f"{name}: another --drain-timeout")
+    check(seconds > 11 * drain_s, f"{name}: killed after {seconds} s")
+    check("--spool" in " ".join(arguments) and "/dev/shm" not in " ".join(arguments), f"{name}: the spool goes with it")
+
+
 def haproxy():
     if not shutil.which("haproxy"):
         print("no haproxy here: left out")
@@ -44,6 +52,10 @@ def units(folder):
         line = re.search(r"^ExecStart=/usr/bin/millrace (\w+) (.*)$", text, flags=re.M)
         check(line, f"{file.name}: ExecStart")
         check_options(line.group(1), shlex.split(line.group(2)))
+        if line.group(1) == "worker":
+            check_end(file.name, int(re.search(r"^TimeoutStopSec=(\d+)$", text, flags=re.M).group(1)), shlex.split(line.group(2)))
+            state = re.search(r"^StateDirectory=(\S+)$", text, flags=re.M).group(1)
+            check(f"--spool %S/{state}/" in line.group(2), f"{file.name}: spool and StateDirectory=")
         (folder / file.name.replace("@.", "@1.")).write_text(text.replace("/usr/bin/millrace", system.MILLRACE))
     if not shutil.which("systemd-analyze"):
         print("no systemd-analyze here: left out")
@@ -81,6 +93,8 @@ def check_set(found, services):
     program, command = container["command"]
     check(program == "millrace", f"{name}: command")
     check_options(command, container["args"])
+    if command == "worker":
+        check_end(name, spec["template"]["spec"]["terminationGracePeriodSeconds"], container["args"])
     told = " ".join(container["args"])
     check(all(f":{port}" in told for port in ports.values()), f"{name}: ports in arguments")
 
