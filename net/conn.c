@@ -605,6 +605,11 @@ enum mr_status mr_conn_tick(struct mr_conn *conn, uint64_t now_ns)
     trim_input(conn, now_ns);
     if (now_ns > conn->heard_ns && now_ns - conn->heard_ns >= MR_WIRE_SILENCE_NS)
         return MR_ETIMEOUT;
+    return mr_conn_beat(conn, now_ns);
+}
+
+enum mr_status mr_conn_beat(struct mr_conn *conn, uint64_t now_ns)
+{
     if (!conn->greeted || conn->output.size || now_ns < conn->said_ns ||
         now_ns - conn->said_ns < MR_WIRE_HEARTBEAT_NS)
         return MR_OK;

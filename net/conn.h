@@ -115,6 +115,8 @@ enum mr_status mr_conn_move(struct mr_conn *conn, uint32_t jitter_ms);
 void mr_conn_refuse(struct mr_conn *conn, enum mr_wire_error code, const char *text);
 /* Heartbeat when due; MR_ETIMEOUT when the peer was silent for MR_WIRE_SILENCE_NS. Call about once a second. */
 enum mr_status mr_conn_tick(struct mr_conn *conn, uint64_t now_ns);
+/* The heartbeat alone: of who cannot listen for now, and lives. */
+enum mr_status mr_conn_beat(struct mr_conn *conn, uint64_t now_ns);
 /* Sends what is left in `output`; MR_OK when empty, MR_AGAIN when the socket is full, MR_EIO. */
 enum mr_status mr_conn_flush(struct mr_conn *conn);
 /* The wire code that fits a status of mr_conn_next(). */

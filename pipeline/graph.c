@@ -258,6 +258,14 @@ enum mr_status mr_graph_start(struct mr_graph *graph)
     return MR_OK;
 }
 
+void mr_graph_on_wait(struct mr_graph *graph, void (*on_wait)(void *context),
+                      void *context)
+{
+    MR_ASSERT(!graph->sections[0].has_thread);
+    graph->on_wait = on_wait;
+    graph->wait_context = context;
+}
+
 enum mr_status mr_graph_push(struct mr_graph *graph, struct mr_batch *batch)
 {
     MR_ASSERT(!graph->sections[0].has_thread);

@@ -55,6 +55,12 @@ enum mr_status mr_inlet_push(
 bool mr_inlet_has_room(const struct mr_inlet *inlet);
 void mr_inlet_close(struct mr_inlet *inlet); /* no more from here; drain waits for it */
 
+/*
+ * From who pushes and ticks, once: it is called about each 100 ms that a push or tick of its own waits at a full pipe, as it may have
+ * others to whom it is to say that it lives. Not to push or tick from it.
+ */
+void mr_graph_on_wait(struct mr_graph *graph, void (*on_wait)(void *context),
+                      void *context);
 enum mr_status mr_graph_start(struct mr_graph *graph);
 enum mr_status mr_graph_push(struct mr_graph *graph,
                              struct mr_batch *batch); /* takes the batch */

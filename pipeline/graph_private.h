@@ -102,6 +102,8 @@ struct mr_graph {
     struct mr_section *sections;
     uint32_t section_count;
     bool is_started, is_drained;
+    void (*on_wait)(void *context); /* of its owner's thread; NULL: nobody is told */
+    void *wait_context;
     _Atomic int status; /* enum mr_status, the first error */
     pthread_mutex_t error_mutex;
     struct mr_error error;

@@ -118,6 +118,7 @@ static void call_process(struct mr_filter *filter, struct mr_batch *batch)
 static enum mr_status leave(struct mr_filter *filter, struct mr_batch *batch)
 {
     struct mr_section *section = filter->section;
+    const struct mr_graph *graph = section->graph;
     enum mr_status status;
 
     if (!section->out) {
@@ -129,8 +130,9 @@ static enum mr_status leave(struct mr_filter *filter, struct mr_batch *batch)
         discard(filter, batch);
         return status;
     }
-    section->call.inner_ns +=
-        mr_pipe_push(section->out, batch, &filter->stats[MR_STAT_EMIT_WAIT_NS]);
+    section->call.inner_ns += mr_pipe_push_telling(
+        section->out, batch, &filter->stats[MR_STAT_EMIT_WAIT_NS],
+        section->has_thread ? NULL : graph->on_wait, graph->wait_context);
     return MR_OK;
 }
 

@@ -39,7 +39,9 @@ enum waker_state { AWAKE = 0, ARMED = 1 };
  * of a futex round trip.
  */
 #define FULL_SPINS 50
-#define FULL_SLEEP_NS (100 * MR_MILLISECOND_NS) /* only a bound: the pop wakes */
+#define FULL_SLEEP_NS                                                                    \
+    (100 *                                                                               \
+     MR_MILLISECOND_NS) /* only a bound: the pop wakes; and how often who waits is told */
 
 struct mr_pipe {
     MR_ALIGNED(MR_CACHE_LINE) struct ck_ring ring; /* pads its two sides itself */
@@ -154,7 +156,8 @@ static uint64_t tell_wait(_Atomic uint64_t *waited_ns, uint64_t *since_ns)
 }
 
 static MR_COLD uint64_t push_waiting(struct mr_pipe *pipe, struct mr_batch *batch,
-                                     _Atomic uint64_t *waited_ns)
+                                     _Atomic uint64_t *waited_ns, void (*on_wait)(void *),
+                                     void *context)
 {
     uint64_t since_ns = mr_clock_monotonic_ns(), all_ns = 0;
 
@@ -164,6 +167,8 @@ static MR_COLD uint64_t push_waiting(struct mr_pipe *pipe, struct mr_batch *batc
             mr_waker_disarm(&pipe->room);
         else
             mr_waker_sleep(&pipe->room, FULL_SLEEP_NS);
+        if (on_wait)
+            on_wait(context);
         all_ns += tell_wait(waited_ns, &since_ns);
     }
     return all_ns + tell_wait(waited_ns, &since_ns);
@@ -174,7 +179,16 @@ uint64_t mr_pipe_push(struct mr_pipe *pipe, struct mr_batch *batch,
 {
     if (MR_LIKELY(mr_pipe_try_push(pipe, batch) == MR_OK))
         return 0;
-    return push_waiting(pipe, batch, waited_ns);
+    return push_waiting(pipe, batch, waited_ns, NULL, NULL);
+}
+
+uint64_t mr_pipe_push_telling(struct mr_pipe *pipe, struct mr_batch *batch,
+                              _Atomic uint64_t *waited_ns, void (*on_wait)(void *),
+                              void *context)
+{
+    if (MR_LIKELY(mr_pipe_try_push(pipe, batch) == MR_OK))
+        return 0;
+    return push_waiting(pipe, batch, waited_ns, on_wait, context);
 }
 
 bool mr_pipe_has_room(const struct mr_pipe *pipe)

@@ -76,6 +76,10 @@ void mr_pipe_free(struct mr_pipe *pipe);
  */
 uint64_t mr_pipe_push(struct mr_pipe *pipe, struct mr_batch *batch,
                       _Atomic uint64_t *waited_ns);
+/* The same; about each 100 ms that it waits on_wait(context) is called, which may take its time. on_wait NULL: nothing is. */
+uint64_t mr_pipe_push_telling(struct mr_pipe *pipe, struct mr_batch *batch,
+                              _Atomic uint64_t *waited_ns, void (*on_wait)(void *),
+                              void *context);
 /* Producer. MR_AGAIN when full: the batch stays the caller's. */
 enum mr_status mr_pipe_try_push(struct mr_pipe *pipe, struct mr_batch *batch);
 /* Producer: whether a push would not wait. */

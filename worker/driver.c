@@ -265,6 +265,13 @@ uint64_t mr_driven_waited_ns(const struct mr_driven *driven)
     return driven->waited_ns + driver->waited_ns;
 }
 
+void mr_driver_wait(const struct mr_driver *driver)
+{
+    for (const struct mr_driven *at = driver->first; at; at = at->next)
+        if (at->has_begun && at->kind->wait)
+            at->kind->wait(at->context);
+}
+
 void mr_driver_stop(struct mr_driver *driver)
 {
     (void)pthread_mutex_lock(&driver->lock);

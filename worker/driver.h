@@ -34,6 +34,8 @@ struct mr_driven_kind {
      * descriptor does not become readable; MR_DRIVEN_OVER: no turn follows.
      */
     uint64_t (*turn)(void *context);
+    /* Some turn of the driver takes long, perhaps this one's own, inside of which it is: others are to hear that it lives. NULL allowed. */
+    void (*wait)(void *context);
     /* Once, after the last turn: the driver knows nothing of it any more, its memory may go. */
     void (*end)(void *context);
 };
@@ -79,6 +81,8 @@ bool mr_driver_pass(struct mr_driver *driver, struct mr_driven *driven,
                     struct mr_driver *other);
 /* How long its drivers have waited for work since they have it, ns: they had nothing else to do, either. In a turn of it. */
 uint64_t mr_driven_waited_ns(const struct mr_driven *driven);
+/* From inside a turn that waits: calls wait() of all that the driver has. */
+void mr_driver_wait(const struct mr_driver *driver);
 /* Waits until nothing is left to drive, ends the thread, frees what start took. */
 void mr_driver_stop(struct mr_driver *driver);
 

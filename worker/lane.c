@@ -538,10 +538,33 @@ static bool leave(void *context, struct mr_lane_sender *sender)
     return false;
 }
 
+/* Who sends to us waits for an answer, or has nothing to say. A heartbeat that fails is the next tick's. */
+static void tell_alive(void *context)
+{
+    struct mr_lane *lane = context;
+    uint64_t now_ns = mr_clock_monotonic_ns();
+
+    for (struct mr_connection *at = lane->open.first; at; at = at->next)
+        if (at->linger_until_ns == 0)
+            (void)mr_conn_beat(&at->conn, now_ns);
+}
+
+/* The trunk is full, and the lane waits for room there: senders of all lanes that its driver turns wait with it. */
+static void on_wait(void *context)
+{
+    const struct mr_lane *lane = context;
+    /* Relaxed: the driver's own thread wrote it. Behind the last turn there is none. */
+    const struct mr_driver *driver = mr_load_relaxed(&lane->driven.driver);
+
+    if (driver)
+        mr_driver_wait(driver);
+}
+
 static void begin(void *context)
 {
     struct mr_lane *lane = context;
 
+    mr_graph_on_wait(lane->config.graph, on_wait, lane);
     lane->now_ns = mr_clock_monotonic_ns();
     mr_lane_adopt(lane);
     mr_lane_count_left(lane);
@@ -560,7 +583,7 @@ static void end(void *context)
 }
 
 static const struct mr_driven_kind driven_kind = {
-    .begin = begin, .turn = turn, .end = end};
+    .begin = begin, .turn = turn, .wait = tell_alive, .end = end};
 
 enum mr_status mr_lane_start(struct mr_lane *lane, const struct mr_lane_config *config,
                              struct mr_error *error)

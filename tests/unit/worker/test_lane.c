@@ -19,6 +19,8 @@
 struct counting {
     _Atomic uint32_t frames, ends;
     uint32_t frame_us; /* that a frame takes; set before the first comes */
+    bool passes_on; /* likewise: to a filter on a thread, which takes none until it may */
+    _Atomic bool may_take;
 };
 
 static enum mr_status counting_open(struct mr_filter *filter, const void *config,
@@ -40,7 +42,19 @@ static enum mr_status counting_process(struct mr_filter *filter, struct mr_batch
     if (batch->kind == MR_BATCH_END) {
         mr_add_relaxed(&(*counting)->ends, 1);
         mr_store_release(&batch->source->is_done, true);
+    } else if ((*counting)->passes_on) {
+        return mr_filter_emit(filter, batch);
     }
+    mr_batch_free(batch);
+    return MR_OK;
+}
+
+static enum mr_status waiting_process(struct mr_filter *filter, struct mr_batch *batch)
+{
+    struct counting **counting = mr_filter_state(filter);
+
+    while (!mr_load_acquire(&(*counting)->may_take))
+        (void)usleep(1000);
     mr_batch_free(batch);
     return MR_OK;
 }
@@ -50,6 +64,13 @@ static const struct mr_filter_kind counting_filter = {
     .state_size = sizeof(struct counting *),
     .open = counting_open,
     .process = counting_process,
+};
+
+static const struct mr_filter_kind waiting_filter = {
+    .name = "waiting",
+    .state_size = sizeof(struct counting *),
+    .open = counting_open,
+    .process = waiting_process,
 };
 
 struct rig {
@@ -89,8 +110,9 @@ static enum mr_status add_recovered(void *context, struct mr_spool_found *found)
 static void start_on(struct rig *rig, const char *folder, uint64_t grace_ns)
 {
     struct mr_error error = MR_ERROR_NONE;
-    const struct mr_graph_node node = {&counting_filter, &rig->counting_config,
-                                       MR_PLACE_FUSED};
+    const struct mr_graph_node nodes[] = {
+        {&counting_filter, &rig->counting_config, MR_PLACE_FUSED},
+        {&waiting_filter, &rig->counting_config, MR_PLACE_THREAD}};
     struct mr_lane_config config = {.name = "lane",
                                     .credit = MAX_FRAME,
                                     .source_grace_ns = grace_ns,
@@ -106,7 +128,7 @@ static void start_on(struct rig *rig, const char *folder, uint64_t grace_ns)
     (void)snprintf(rig->folder, sizeof(rig->folder), "%s", folder);
     rig->spool = open_spool(rig->folder);
     mr_asks_init(&rig->asks, NULL, NULL);
-    assert_int_equal(mr_graph_new(&node, 1, "lane", &rig->graph, &error), MR_OK);
+    assert_int_equal(mr_graph_new(nodes, 2, "lane", &rig->graph, &error), MR_OK);
     assert_int_equal(mr_graph_start(rig->graph), MR_OK);
     config.graph = rig->graph;
     config.self = mr_spool_self(rig->spool);
@@ -397,6 +419,46 @@ static void who_has_settled_much_does_not_hold_up_others(void **state)
     assert_int_equal(mr_load_relaxed(&rig->counting.frames),
                      MANY); /* all, all the same */
     remove_spool(rig);
+    free(rig);
+}
+
+/* A program takes a receiver that it does not hear of for 5 s as gone, and connects again: for nothing, where it only has to wait. */
+static void senders_hear_of_a_lane_that_waits_for_room(void **state)
+{
+    struct rig *rig = malloc(sizeof(*rig));
+    uint8_t settle[MR_SETTLE_SIZE];
+    struct mr_hello hello;
+    int first;
+
+    MR_UNUSED(state);
+    assert_non_null(rig);
+    start(rig);
+    rig->counting.passes_on = true;
+    hello = hello_of(rig, 1);
+    connect_as(rig, &hello);
+    assert_int_equal(answer(rig), MR_FRAME_WELCOME);
+    first = rig->fd; /* of one that has nothing to say */
+    rig->fd = -1;
+    hello.sender.lo++;
+    connect_as(rig, &hello);
+    assert_int_equal(answer(rig), MR_FRAME_WELCOME);
+    for (uint64_t i = 1; i <= MANY; i++)
+        send_frame(rig, MR_FRAME_CHUNKS, i, mr_span_of_text("not looked at"));
+    while (next_ack(rig).sequence < MANY)
+        continue;
+    mr_settle_put(MANY, settle);
+    send_frame(rig, MR_FRAME_SETTLE, 0, mr_span_of(settle, sizeof(settle)));
+    while (mr_load_relaxed(&rig->counting.frames) <= MR_GRAPH_PIPE_BATCHES)
+        (void)usleep(100);
+    for (uint32_t beats = 0; beats < 3;) /* CTest ends it where they never come */
+        beats += answer(rig) == MR_FRAME_HEARTBEAT;
+    (void)close(rig->fd);
+    rig->fd = first;
+    for (uint32_t beats = 0; beats < 2;)
+        beats += answer(rig) == MR_FRAME_HEARTBEAT;
+    assert_true(mr_load_relaxed(&rig->counting.frames) < MANY); /* it waits still */
+    mr_store_release(&rig->counting.may_take, true);
+    stop(rig);
     free(rig);
 }
 
@@ -720,6 +782,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(one_that_was_refused_for_room_goes_on_with_its_source),
         cmocka_unit_test(who_has_settled_much_does_not_hold_up_others),
+        cmocka_unit_test(senders_hear_of_a_lane_that_waits_for_room),
         cmocka_unit_test(what_is_held_again_is_found),
         cmocka_unit_test(what_is_held_in_another_epoch_is_found),
         cmocka_unit_test(who_stops_claims_what_is_left_behind),
