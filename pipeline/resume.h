@@ -29,7 +29,8 @@
 
 #define MR_RESUME_TRACES_MAX 2u /* open in a stream */
 #define MR_RESUME_LANDINGS_MAX 8u
-#define MR_RESUME_CALLS_MAX 262144u /* of a stream; as deep as reconstruct goes */
+#define MR_RESUME_CALLS_MAX                                                              \
+    262144u /* of a stream; as deep as reconstruct goes, which gives up one that was full */
 
 /* Parts of a stream that may not have gone up: of its open roots, of the next one (NEXT), of what is attached. */
 #define MR_RESUME_NEXT MR_RESUME_TRACES_MAX

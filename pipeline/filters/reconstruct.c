@@ -436,12 +436,15 @@ static enum mr_status take_events(struct mr_reconstruct *rebuild, struct mr_batc
     const struct mr_event *last = &batch->events[batch->event_count - 1];
     struct mr_stream *stream = batch->stream;
     bool is_end = batch->event_count && last->kind == MR_EVENT_STREAM_END;
+    bool goes_on = !stream->reconstruct && stream->resume && batch->event_count > 0;
     enum mr_status status = stream->reconstruct ? MR_OK : add_stream(rebuild, stream);
 
     rebuild->in = batch;
     rebuild->out = batch;
     rebuild->read = 0;
     rebuild->written = 0;
+    if (status == MR_OK && goes_on)
+        status = mr_reconstruct_go_on(rebuild, stream->reconstruct, batch->events[0].ns);
     if (status == MR_OK)
         status = rewrite(rebuild, stream->reconstruct);
     if (!rebuild->in)

@@ -117,6 +117,12 @@ void mr_reconstruct_set_unsynced(struct mr_reconstruct_stream *stream, bool is_u
 /* A new stream goes on where another process stood. MR_ENOMEM. */
 enum mr_status mr_reconstruct_resume(struct mr_reconstruct *rebuild,
                                      struct mr_reconstruct_stream *stream);
+/*
+ * Before its first event, into the batch. Calls past depth_max are not told (pipeline/resume.h): above a stack that was full nobody knows how
+ * many there were, so whose the next exits are.
+ */
+enum mr_status mr_reconstruct_go_on(struct mr_reconstruct *rebuild,
+                                    struct mr_reconstruct_stream *stream, uint64_t ns);
 /* Depth below the innermost call that an exit of `site` may be of: one of its site, or an UNKNOWN one. Or NOT_OPEN. */
 uint32_t mr_reconstruct_find(struct mr_reconstruct_stream *stream, uint32_t site);
 /* The marked call at `at`, the innermost, is being closed. */

@@ -266,6 +266,17 @@ static enum mr_status lose_nesting(struct mr_reconstruct *rebuild,
     return close_above(rebuild, stream, stream->outer_depth, ns, MR_EVENT_INCOMPLETE);
 }
 
+enum mr_status mr_reconstruct_go_on(struct mr_reconstruct *rebuild,
+                                    struct mr_reconstruct_stream *stream, uint64_t ns)
+{
+    enum mr_status status;
+
+    if (stream->depth < rebuild->config->depth_max)
+        return MR_OK;
+    status = break_trace(rebuild, stream, ns);
+    return status == MR_OK ? lose_nesting(rebuild, stream, ns) : status;
+}
+
 static enum mr_status pop_lost(struct mr_reconstruct *rebuild,
                                struct mr_reconstruct_stream *stream, uint64_t ns,
                                uint32_t pops)

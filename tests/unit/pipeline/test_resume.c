@@ -18,12 +18,15 @@ static void put_in_place(struct test_lane *lane, const struct test_lane *before,
     lane->streams[1].time = lane->streams[1].chunk_time = before->streams[1].time;
 }
 
+static uint32_t depth_max = MR_RECONSTRUCT_DEPTH_DEFAULT; /* of all lanes */
+
 /* A lane that has taken `events`, in the place of the one that took those before, if there is one. */
 static void begin(struct test_lane *lane, const struct test_lane *before,
                   struct mr_resume_sites *sites, const char *events)
 {
     test_lane_init(lane, NULL);
     lane->decode.has_marks = lane->reduce.has_marks = true;
+    lane->reconstruct.depth_max = depth_max;
     if (before)
         put_in_place(lane, before, sites);
     else
@@ -49,6 +52,7 @@ static void expect_after(const char *const *events, uint32_t count, const char *
     for (uint32_t i = 0; i < count; i++)
         begin(&lanes[i], i ? &lanes[i - 1] : NULL, &sites, events[i]);
     test_lane_init(&after, &options);
+    after.reconstruct.depth_max = depth_max;
     put_in_place(&after, &lanes[count - 1], &sites);
     for (uint32_t i = 0; i < count; i++) {
         test_lane_end(&lanes[i]);
@@ -146,6 +150,18 @@ static void what_was_landed_in_and_is_over_is_not_after_a_kill(void **state)
            "#0 -3w -3w +4 -4 -1r .");
 }
 
+/* How many calls there were past the limit is not told, so the exits of those would end others of their function, too early. */
+static void calls_of_a_full_stack_end_without_a_time_after_a_kill(void **state)
+{
+    (void)state;
+    depth_max = 4;
+    expect("+9 +1 +1", "-1 -1 -9", "-1 -1r -9o .");
+    expect("+9 +1 +1 +1", "-1 -1 -1 -9", "B -1i -1i -1ri #1 #1 #1 -9o .");
+    expect("+9 +1 +1 +1 +1 +1", "-1 -1 -1 -1 -1 -9",
+           "B -1i -1i -1ri #1 #1 #1 #1 #1 -9o .");
+    depth_max = MR_RECONSTRUCT_DEPTH_DEFAULT;
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -157,7 +173,8 @@ int main(void)
         cmocka_unit_test(a_base_that_became_sure_is_so_after_a_kill),
         cmocka_unit_test(a_frame_that_was_landed_in_is_left_once_after_a_kill),
         cmocka_unit_test(landings_are_each_of_its_own_call_after_a_kill),
-        cmocka_unit_test(what_was_landed_in_and_is_over_is_not_after_a_kill)};
+        cmocka_unit_test(what_was_landed_in_and_is_over_is_not_after_a_kill),
+        cmocka_unit_test(calls_of_a_full_stack_end_without_a_time_after_a_kill)};
 
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
