@@ -6,6 +6,7 @@
  */
 #include "pipeline/resume.h"
 
+#include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -111,6 +112,19 @@ enum mr_status mr_resume_put_stream(struct mr_buffer *buffer,
     put_landings(stream, at);
     mr_buffer_commit(buffer, size);
     return stream->links ? mr_resume_put_links(buffer, stream->links) : MR_OK;
+}
+
+bool mr_resume_shorten(struct mr_span bytes, uint8_t out[MR_RESUME_SHORT_SIZE])
+{
+    const size_t ledger = STREAM_SIZE - 2 * sizeof(uint32_t);
+
+    static_assert(MR_RESUME_SHORT_SIZE == STREAM_SIZE,
+                  "a stream without traces and calls");
+    if (bytes.size < STREAM_SIZE)
+        return false;
+    memcpy(out, bytes.data, ledger);
+    (void)mr_put_u32(mr_put_u32(out + ledger, UNSURE), 0); /* traces, depth */
+    return true;
 }
 
 static bool is_time(uint64_t ns)

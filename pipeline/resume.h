@@ -118,6 +118,13 @@ enum mr_status mr_resume_put_source(struct mr_buffer *buffer,
 enum mr_status mr_resume_put_stream(struct mr_buffer *buffer,
                                     const struct mr_resume_stream *stream);
 
+#define MR_RESUME_SHORT_SIZE 56u
+/*
+ * The same without its open calls, where there is no room for them: who goes on with it counts their enters as lost (budget), and does not
+ * know its base. False: damaged.
+ */
+bool mr_resume_shorten(struct mr_span bytes, uint8_t out[MR_RESUME_SHORT_SIZE]);
+
 /* resume_links.c: the end of a stream's bytes. MR_ENOMEM; taking: MR_EFORMAT, damaged. `links` is the caller's whatever comes of it. */
 enum mr_status mr_resume_put_links(struct mr_buffer *buffer,
                                    const struct mr_resume_links *links);

@@ -15,6 +15,7 @@
 
 #include "base/assert.h"
 #include "pipeline/mark.h"
+#include "pipeline/resume.h"
 
 /* What a HELLO of an earlier process has shown at most: it opened fewer connections than this between two transactions. */
 #define ATTEMPT_STEP (UINT64_C(1) << 32)
@@ -329,10 +330,13 @@ static enum mr_status put_marks(struct mr_spool *spool, struct mr_span marks,
                                 struct mr_error *error)
 {
     struct mr_sql sql[MR_MARK_KIND_COUNT][WRITERS_MAX] = {0};
+    uint8_t bytes[MR_RESUME_SHORT_SIZE];
     struct mr_mark mark;
     enum mr_status status = MR_OK;
 
     while (status == MR_OK && mr_mark_next(&marks, &mark)) {
+        if (mark.kind == MR_MARK_STREAM)
+            status = mr_spool_fit_stream(spool, &mark, bytes, error);
         for (size_t i = 0;
              status == MR_OK && i < WRITERS_MAX && writers[mark.kind][i].text; i++) {
             struct mr_sql *one = &sql[mark.kind][i];
@@ -402,6 +406,7 @@ enum mr_status mr_spool_end(struct mr_spool *spool, enum mr_status status,
     }
     if (!sqlite3_get_autocommit(spool->db))
         (void)sqlite3_exec(spool->db, "ROLLBACK", NULL, NULL, NULL);
+    spool->stream_bytes = spool->config.bytes_max; /* counted when it matters */
     if (code != SQLITE_FULL && (code & 0xff) != SQLITE_IOERR)
         return status;
     (void)mr_spool_give_reserve(spool);

@@ -261,6 +261,7 @@ enum mr_status mr_spool_open(const struct mr_spool_config *config, struct mr_spo
     if (!spool)
         return mr_error_set(error, MR_ENOMEM, "no memory");
     spool->config = *config;
+    spool->stream_bytes = config->bytes_max; /* counted when it matters */
     spool->lock_fd = -1;
     mr_table_init(&spool->ids, MR_SPOOL_SENDERS_MAX);
     mr_resume_sites_init(&spool->sites);

@@ -19,6 +19,8 @@ struct mr_spool_share {
     uint64_t last; /* sequence */
 };
 
+struct mr_mark;
+
 /* One file of frames. */
 struct mr_spool_file {
     uint64_t number;     /* its name */
@@ -45,7 +47,8 @@ struct mr_spool {
     struct mr_spool_sender **senders;
     uint32_t sender_count, sender_capacity;
     struct mr_resume_sites sites;
-    uint64_t dict_bytes;       /* of all senders' */
+    uint64_t dict_bytes;   /* of all senders' */
+    uint64_t stream_bytes; /* of long states of streams, at least; see spool_stream.c */
     struct mr_spool_file *old; /* files of the worker before; then of the first log */
     struct mr_spool_log *logs;
     _Atomic uint64_t next_number, next_serial; /* relaxed: they count */
@@ -69,6 +72,13 @@ void mr_spool_dict_over(struct mr_spool *spool, struct mr_spool_sender *sender,
 enum mr_status mr_spool_dict_recover(struct mr_spool *spool,
                                      struct mr_spool_sender *sender, uint32_t serial,
                                      struct mr_error *error);
+
+/*
+ * spool_stream.c. With the lock held, in a transaction: the state of a stream as it is to be kept, in `bytes` of MR_RESUME_SHORT_SIZE where there is no
+ * room for all of it.
+ */
+enum mr_status mr_spool_fit_stream(struct mr_spool *spool, struct mr_mark *mark,
+                                   uint8_t *bytes, struct mr_error *error);
 
 void mr_spool_file_path(const struct mr_spool *spool, uint64_t number, char *path,
                         size_t size);

@@ -263,6 +263,18 @@ static enum mr_status reopen_all(struct mr_reduce *reduce,
     return status;
 }
 
+/* Its calls found no room in the spool (mr_resume_shorten()): of what was held nobody knows where it belongs. */
+static void lose_held(struct mr_reduce_stream *stream,
+                      const struct mr_resume_stream *from)
+{
+    uint64_t held = from->last - from->reduced - from->lost_sum;
+
+    if (from->depth > 0 || !from->is_base_unsure)
+        return;
+    stream->lost[MR_LOSS_BUDGET] += held;
+    stream->lost_sum += held;
+}
+
 enum mr_status mr_reduce_resume(struct mr_reduce *reduce, struct mr_reduce_stream *stream)
 {
     const struct mr_resume_stream *from = stream->stream->resume;
@@ -279,6 +291,7 @@ enum mr_status mr_reduce_resume(struct mr_reduce *reduce, struct mr_reduce_strea
     stream->told_held = (int64_t)(from->last - from->reduced - from->lost_sum);
     stream->closed = from->closed;
     stream->seen_ns = from->last_ns;
+    lose_held(stream, from);
     status = reopen_all(reduce, stream, from, opens);
     if (status == MR_OK)
         status = take_landings(stream, from);

@@ -7,6 +7,7 @@
 
 #include "../unit_test.h"
 #include "support_events.h"
+#include "support_model.h"
 
 static void put_in_place(struct test_lane *lane, const struct test_lane *before,
                          struct mr_resume_sites *sites)
@@ -162,6 +163,35 @@ static void calls_of_a_full_stack_end_without_a_time_after_a_kill(void **state)
     depth_max = MR_RECONSTRUCT_DEPTH_DEFAULT;
 }
 
+/* As the spool keeps a stream whose calls found no room (mr_resume_shorten()). What was held is lost, and then the ledger adds up. */
+static void enters_of_calls_that_were_not_kept_are_lost(void **state)
+{
+    struct mr_resume_sites sites;
+    struct mr_resume_stream *stream;
+    struct test_lane before, after;
+    struct test_text text = {0};
+
+    (void)state;
+    mr_resume_sites_init(&sites);
+    begin(&before, NULL, &sites, "+9 +1 +2 +3 -3");
+    test_lane_init(&after, NULL);
+    put_in_place(&after, &before, &sites);
+    stream = &after.source->resume->streams[0];
+    assert_int_equal(stream->depth, 3);
+    stream->depth = stream->outer_depth = stream->trace_count = 0;
+    stream->is_base_unsure = true;
+    test_events_write(&after, "-2 -1 -9");
+    test_lane_send(&after, 1, MR_CHUNK_LAST);
+    test_lane_end(&after);
+    test_model(&after, &text);
+    assert_string_equal(test_text_find(&text, "ledger 1 = "), "8 3 -3 4:3"); /* budget */
+    test_text_fini(&text);
+    test_lane_fini(&after);
+    test_lane_end(&before);
+    test_lane_fini(&before);
+    mr_resume_sites_fini(&sites);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -174,7 +204,8 @@ int main(void)
         cmocka_unit_test(a_frame_that_was_landed_in_is_left_once_after_a_kill),
         cmocka_unit_test(landings_are_each_of_its_own_call_after_a_kill),
         cmocka_unit_test(what_was_landed_in_and_is_over_is_not_after_a_kill),
-        cmocka_unit_test(calls_of_a_full_stack_end_without_a_time_after_a_kill)};
+        cmocka_unit_test(calls_of_a_full_stack_end_without_a_time_after_a_kill),
+        cmocka_unit_test(enters_of_calls_that_were_not_kept_are_lost)};
 
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

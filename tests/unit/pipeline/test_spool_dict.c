@@ -330,6 +330,88 @@ static void sites_of_no_open_call_are_gone_after_a_start(void **state)
     mr_spool_close(spool);
 }
 
+#define DEEP 3000u
+#define STREAMS 300u
+
+/* A commit in which streams 1 .. STREAMS have so many calls open, each of one millisecond more. */
+static enum mr_status commit_streams(struct mr_spool *spool, uint32_t depth)
+{
+    const struct mr_resume_source source = {.last_ns = 1};
+    struct mr_resume_call *calls = calloc(depth, sizeof(*calls));
+    struct mr_resume_stream stream = {.last = depth,
+                                      .last_ns = UINT64_C(9000000000),
+                                      .depth = depth,
+                                      .trace_count = 1,
+                                      .calls = calls};
+    struct mr_buffer marks, bytes;
+    struct mr_error error = MR_ERROR_NONE;
+    enum mr_status status;
+
+    assert_non_null(calls);
+    for (uint32_t i = 0; i < depth; i++)
+        calls[i] = (struct mr_resume_call){.enter_ns = UINT64_C(3000000000) + i,
+                                           .flags = i ? 0 : MR_EVENT_ROOT};
+    mr_buffer_init(&marks, SIZE_MAX);
+    mr_buffer_init(&bytes, SIZE_MAX);
+    put_mark(&marks, MR_MARK_SOURCE, sender_id, mr_span_of(&source, sizeof(source)));
+    assert_int_equal(mr_resume_put_stream(&bytes, &stream), MR_OK);
+    for (uint32_t i = 1; i <= STREAMS; i++) {
+        const struct mr_mark mark = {.kind = MR_MARK_STREAM,
+                                     .id = sender_id,
+                                     .serial = 1,
+                                     .stream = i,
+                                     .bytes = mr_buffer_span(&bytes)};
+
+        assert_int_equal(mr_mark_put(&marks, &mark), MR_OK);
+    }
+    status = mr_spool_commit(spool, 1, NULL, mr_buffer_span(&marks), &error);
+    mr_buffer_fini(&bytes);
+    mr_buffer_fini(&marks);
+    free(calls);
+    return status;
+}
+
+struct stacks {
+    uint32_t whole, without;
+};
+
+static enum mr_status see_stacks(void *context, struct mr_spool_found *found)
+{
+    struct stacks *stacks = context;
+
+    for (uint32_t i = 0; i < found->resume->stream_count; i++) {
+        const struct mr_resume_stream *stream = &found->resume->streams[i];
+
+        assert_int_equal(stream->last, DEEP);
+        stacks->whole += stream->depth == DEEP && stream->trace_count == 1;
+        stacks->without +=
+            stream->depth == 0 && stream->trace_count == 0 && stream->is_base_unsure;
+    }
+    return MR_OK;
+}
+
+/* 30 MB of open calls, in a database of 4: what is kept is what fits, each commit has room, and what is shallow again is whole. */
+static void stacks_too_deep_for_the_spool_are_left_out(void **state)
+{
+    struct mr_spool *spool = open_spool();
+    struct mr_error error = MR_ERROR_NONE;
+    struct stacks stacks = {0, 0};
+
+    (void)state;
+    put_sender(spool, 1);
+    for (uint32_t i = 0; i < 3; i++)
+        assert_int_equal(commit_streams(spool, DEEP), MR_OK);
+    mr_spool_close(spool);
+    spool = open_spool();
+    assert_int_equal(mr_spool_recover(spool, see_stacks, &stacks, &error), MR_OK);
+    assert_int_equal(stacks.whole + stacks.without, STREAMS);
+    assert_in_range(stacks.whole, 5, SPOOL_BYTES / 8 / (34u * DEEP));
+    assert_int_equal(commit_streams(spool, 10), MR_OK);
+    assert_int_equal(commit_streams(spool, DEEP), MR_OK);
+    end_source(spool, 1);
+    mr_spool_close(spool);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -342,6 +424,8 @@ int main(void)
         cmocka_unit_test_setup_teardown(a_dictionary_without_an_end_leaves_room,
                                         make_folder, remove_folder),
         cmocka_unit_test_setup_teardown(sites_of_no_open_call_are_gone_after_a_start,
+                                        make_folder, remove_folder),
+        cmocka_unit_test_setup_teardown(stacks_too_deep_for_the_spool_are_left_out,
                                         make_folder, remove_folder),
     };
 

@@ -275,7 +275,7 @@ static struct mr_hello hello_of(struct rig *rig, uint64_t attempt)
 /* Until not one page is left; with streams of another sender, at the end of whose source they are released. */
 static void fill(struct rig *rig)
 {
-    static const uint8_t state[3000];
+    static const uint8_t state[1000]; /* longer ones have a part of it alone */
     struct mr_mark mark = {.kind = MR_MARK_STREAM,
                            .id = {8, 8},
                            .serial = 1,
