@@ -24,7 +24,8 @@ def trace(children, options, coverage):
     with system.System() as chain:
         master = chain.master()
         stats = chain.folder / "worker.json"
-        worker = chain.worker(master.endpoint, "--stats-file", str(stats), *options)
+        # A sanitizer's build is busy with the last frame for longer than its sender waits for the answer to its BYE.
+        worker = chain.worker(master.endpoint, "--stats-file", str(stats), "--drain-timeout", "60s", *options)
         source = subprocess.run([system.BIN / "wide", worker.endpoint, str(children)], text=True, check=True,
                                 env=chain.environment(), capture_output=True, timeout=SECONDS)
         sent = int(source.stdout)
