@@ -35,8 +35,9 @@ struct mr_connection {
     struct mr_hello_message hello; /* owned; empty until HELLO came */
     struct mr_lane_sender *sender; /* borrowed from the lane's table; NULL before */
     uint64_t opened_ns;
-    uint64_t credit;      /* that it is told: worker/lane_credit.c */
-    uint64_t acked_bytes; /* that had come when it was told last what has */
+    uint64_t credit; /* that it is told: worker/lane_credit.c */
+    /* What it was told last to be here, and the bytes that had come then. */
+    uint64_t acked_sequence, acked_bytes;
     struct mr_round_trip trip;
     uint64_t asked_ns;        /* when it was asked to go elsewhere; 0: never */
     uint64_t linger_until_ns; /* 0: not refused */

@@ -29,19 +29,22 @@ void mr_lane_credit_begin(const struct mr_lane *lane, struct mr_connection *conn
 {
     connection->credit = limited(lane, CREDIT_FIRST);
     connection->trip = (struct mr_round_trip){0};
-    connection->acked_bytes = 0;
+    connection->acked_sequence = connection->acked_bytes = 0;
 }
 
 void mr_lane_credit_acked(const struct mr_lane *lane, struct mr_connection *connection)
 {
     const struct mr_conn *conn = &connection->conn;
 
+    if (conn->acked == connection->acked_sequence)
+        return; /* of a part of a frame nothing is said */
     if (connection->trip.sequence == 0 && conn->acked > conn->settled)
         connection->trip =
             (struct mr_round_trip){.sequence = conn->acked,
                                    .bytes = connection->acked_bytes,
                                    .start_ns = mr_clock_monotonic_ns(),
                                    .waited_ns = mr_driven_waited_ns(&lane->driven)};
+    connection->acked_sequence = conn->acked;
     connection->acked_bytes = conn->stats.bytes;
 }
 

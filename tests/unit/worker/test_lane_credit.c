@@ -116,6 +116,19 @@ static void what_the_acknowledgement_is_of_came_in_the_round_trip(void **state)
     free(rig);
 }
 
+static void a_frame_that_comes_in_parts_counts_whole(void **state)
+{
+    struct rig *rig = new_rig(MOST);
+
+    MR_UNUSED(state);
+    come(rig, FIRST, 0); /* nothing to acknowledge yet */
+    come(rig, FIRST, 0);
+    come(rig, 10, 1);
+    settle(rig, 1, 20 * MS, 20 * MS);
+    assert_int_equal(rig->connection.credit, 2 * FIRST);
+    free(rig);
+}
+
 static void a_lane_that_has_to_work_gives_no_more(void **state)
 {
     struct rig *rig = new_rig(MOST);
@@ -198,6 +211,7 @@ int main(void)
         cmocka_unit_test(it_begins_small_and_within_the_limit),
         cmocka_unit_test(a_long_link_is_given_more_up_to_the_limit),
         cmocka_unit_test(what_the_acknowledgement_is_of_came_in_the_round_trip),
+        cmocka_unit_test(a_frame_that_comes_in_parts_counts_whole),
         cmocka_unit_test(a_lane_that_has_to_work_gives_no_more),
         cmocka_unit_test(threads_that_share_a_processor_are_no_long_link),
         cmocka_unit_test(a_round_trip_ends_with_what_was_acknowledged_at_its_beginning),
