@@ -334,6 +334,7 @@ static enum mr_status put_marks(struct mr_spool *spool, struct mr_span marks,
     struct mr_mark mark;
     enum mr_status status = MR_OK;
 
+    spool->is_stream_bytes_counted = false;
     while (status == MR_OK && mr_mark_next(&marks, &mark)) {
         if (mark.kind == MR_MARK_STREAM)
             status = mr_spool_fit_stream(spool, &mark, bytes, error);

@@ -49,7 +49,8 @@ struct mr_spool {
     struct mr_resume_sites sites;
     uint64_t dict_bytes;   /* of all senders' */
     uint64_t stream_bytes; /* of long states of streams, at least; see spool_stream.c */
-    struct mr_spool_file *old; /* files of the worker before; then of the first log */
+    bool is_stream_bytes_counted; /* in this transaction: once is enough */
+    struct mr_spool_file *old;    /* files of the worker before; then of the first log */
     struct mr_spool_log *logs;
     _Atomic uint64_t next_number, next_serial; /* relaxed: they count */
     _Atomic uint64_t frame_bytes;              /* allocated; relaxed: a measure */

@@ -41,7 +41,7 @@ static enum mr_status get_old(struct mr_spool *spool, const struct mr_mark *mark
     return status == MR_END ? MR_OK : status;
 }
 
-/* What ended is not subtracted as it goes. */
+/* What ended is not subtracted as it goes; for all streams that find no room in a transaction one look through the table will do. */
 static enum mr_status count_again(struct mr_spool *spool, struct mr_error *error)
 {
     struct mr_sql sql;
@@ -58,6 +58,7 @@ static enum mr_status count_again(struct mr_spool *spool, struct mr_error *error
     status = mr_sql_row(&sql, error);
     if (status == MR_OK)
         spool->stream_bytes = mr_sql_get_u64(&sql);
+    spool->is_stream_bytes_counted = true;
     mr_sql_finish(&sql);
     return status;
 }
@@ -72,7 +73,8 @@ enum mr_status mr_spool_fit_stream(struct mr_spool *spool, struct mr_mark *mark,
     if (size == 0)
         return MR_OK;
     status = get_old(spool, mark, &old, error);
-    if (status == MR_OK && spool->stream_bytes + size > max + old)
+    if (status == MR_OK && spool->stream_bytes + size > max + old &&
+        !spool->is_stream_bytes_counted)
         status = count_again(spool, error);
     if (status != MR_OK)
         return status;

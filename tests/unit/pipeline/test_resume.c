@@ -156,10 +156,10 @@ static void calls_of_a_full_stack_end_without_a_time_after_a_kill(void **state)
 {
     (void)state;
     depth_max = 4;
-    expect("+9 +1 +1", "-1 -1 -9", "-1 -1r -9o .");
-    expect("+9 +1 +1 +1", "-1 -1 -1 -9", "B -1i -1i -1ri #1 #1 #1 -9o .");
+    expect("+9 +1 +1", "-1 -1 -9", "#0 -1 -1r -9o .");
+    expect("+9 +1 +1 +1", "-1 -1 -1 -9", "B -1i -1i -1ri #0 #1 #1 #1 -9o .");
     expect("+9 +1 +1 +1 +1 +1", "-1 -1 -1 -1 -1 -9",
-           "B -1i -1i -1ri #1 #1 #1 #1 #1 -9o .");
+           "B -1i -1i -1ri #0 #1 #1 #1 #1 #1 -9o .");
     depth_max = MR_RECONSTRUCT_DEPTH_DEFAULT;
 }
 
