@@ -127,6 +127,22 @@ void __tsan_release(void *address);
 #endif
 
 /*
+ * The same in a library built without it that a program under ThreadSanitizer loads: there it sees what we ask of libc,
+ * as memset(), but not our atomics that order it. Nothing in other programs.
+ */
+#if MR_SANITIZE_THREAD
+#define MR_PROGRAM_TSAN_ACQUIRE(address) MR_TSAN_ACQUIRE(address)
+#define MR_PROGRAM_TSAN_RELEASE(address) MR_TSAN_RELEASE(address)
+#else
+MR_WEAK void __tsan_acquire(void *address);
+MR_WEAK void __tsan_release(void *address);
+#define MR_PROGRAM_TSAN_ACQUIRE(address)                                                 \
+    (__tsan_acquire ? __tsan_acquire((void *)(uintptr_t)(address)) : (void)0)
+#define MR_PROGRAM_TSAN_RELEASE(address)                                                 \
+    (__tsan_release ? __tsan_release((void *)(uintptr_t)(address)) : (void)0)
+#endif
+
+/*
  * The processor's own counter, read without a fence: about 10 ns on x86-64.
  * MR_COMPILER_TICKS() exists when MR_COMPILER_HAS_TICKS is 1; use mr_clock_ticks()
  * (base/clock.h), which always exists.

@@ -24,11 +24,13 @@ static bool lock(struct mr_changes *changes)
         mr_sleep_ns(POLL_NS);
         nobody = 0;
     }
+    MR_PROGRAM_TSAN_ACQUIRE(&changes->holder);
     return true;
 }
 
 static void unlock(struct mr_changes *changes)
 {
+    MR_PROGRAM_TSAN_RELEASE(&changes->holder);
     mr_store_release(&changes->holder, 0); /* [F] */
 }
 
