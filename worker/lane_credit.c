@@ -6,10 +6,15 @@
  *     sender -- frames --> lane -- ACK of N --> sender -- SETTLE of N --> lane
  *                            |<---------------- round trip ----------------->|
  *
- * A sender begins with CREDIT_FIRST. If half of its credit came in a round trip, for a quarter of which the lane's thread
- * waited for work, the link is long and the credit too small: it doubles, up to --credit. If the thread hardly waited, it
+ * A sender begins with CREDIT_FIRST, or with --credit if TCP has found its link to be long. If half of its credit came in a round
+ * trip, for a quarter of which the lane's thread waited for work, the link is long (behind a balancer, perhaps) and the credit too
+ * small: it is four times as much then, up to --credit. If the thread hardly waited, it
  * halves, down to CREDIT_FIRST; and down to CREDIT_MIN where what was settled takes more than a slice of the lane's time.
  */
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <sys/socket.h>
+
 #include "base/assert.h"
 #include "base/clock.h"
 #include "worker/lane_private.h"
@@ -25,9 +30,20 @@ static uint64_t limited(const struct mr_lane *lane, uint64_t credit)
     return credit < lane->config.credit ? credit : lane->config.credit;
 }
 
+/* By the handshake. Sockets of other kinds are of this host. */
+static bool is_long(int fd)
+{
+    struct tcp_info info = {.tcpi_rtt = 0};
+    socklen_t size = sizeof(info);
+
+    return getsockopt(fd, IPPROTO_TCP, TCP_INFO, &info, &size) == 0 &&
+           info.tcpi_rtt * MR_MICROSECOND_NS >= TRIP_MIN_NS;
+}
+
 void mr_lane_credit_begin(const struct mr_lane *lane, struct mr_connection *connection)
 {
-    connection->credit = limited(lane, CREDIT_FIRST);
+    connection->credit =
+        is_long(connection->conn.fd) ? lane->config.credit : limited(lane, CREDIT_FIRST);
     connection->trip = (struct mr_round_trip){0};
     connection->acked_sequence = connection->acked_bytes = 0;
 }
@@ -62,7 +78,7 @@ void mr_lane_credit_settled(const struct mr_lane *lane, struct mr_connection *co
     connection->trip.sequence = 0;
     if (trip_ns >= TRIP_MIN_NS && bytes >= connection->credit / 2 &&
         waited_ns >= trip_ns / 4)
-        connection->credit = limited(lane, 2 * connection->credit);
+        connection->credit = limited(lane, 4 * connection->credit);
     else if (waited_ns <= trip_ns / 16 && connection->credit >= 2 * CREDIT_FIRST)
         connection->credit /= 2;
 }
