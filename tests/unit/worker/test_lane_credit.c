@@ -9,7 +9,7 @@
 #define KIB UINT64_C(1024)
 #define FIRST (512 * KIB)
 #define LEAST (256 * KIB)
-#define MOST (16 * 1024 * KIB)
+#define MOST (16 * KIB * KIB)
 #define MS MR_MILLISECOND_NS
 
 /* A lane, its driver and one sender, of which there is what the credit hangs on. */
