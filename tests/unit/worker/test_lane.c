@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #define MAX_FRAME (1u << 20)
+#define CREDIT_FIRST (512u << 10) /* worker/lane_credit.c */
 #define SPOOL_BYTES (UINT64_C(4) << 20)
 #define ANSWER_SIZE 4096
 
@@ -383,12 +384,19 @@ static struct mr_ack next_ack(struct rig *rig)
     return ack;
 }
 
+static void send_settle(struct rig *rig, uint64_t sequence)
+{
+    uint8_t settle[MR_SETTLE_SIZE];
+
+    mr_settle_put(sequence, settle);
+    send_frame(rig, MR_FRAME_SETTLE, 0, mr_span_of(settle, sizeof(settle)));
+}
+
 #define MANY 200u
 
 static void who_has_settled_much_does_not_hold_up_others(void **state)
 {
     struct rig *rig = malloc(sizeof(*rig));
-    uint8_t settle[MR_SETTLE_SIZE];
     struct mr_hello hello;
     int first;
 
@@ -403,11 +411,11 @@ static void who_has_settled_much_does_not_hold_up_others(void **state)
         send_frame(rig, MR_FRAME_CHUNKS, i, mr_span_of_text("not looked at"));
     while (next_ack(rig).sequence < MANY)
         continue;
-    mr_settle_put(MANY, settle);
-    send_frame(rig, MR_FRAME_SETTLE, 0, mr_span_of(settle, sizeof(settle)));
+    send_settle(rig, MANY);
     while (mr_load_relaxed(&rig->counting.frames) == 0)
         (void)usleep(100);
-    assert_true(next_ack(rig).credit < MAX_FRAME); /* and it is to send less at a time */
+    assert_true(next_ack(rig).credit <
+                CREDIT_FIRST); /* and it is to send less at a time */
     first = rig->fd;
     rig->fd = -1;
     hello.sender.lo++;
@@ -426,7 +434,6 @@ static void who_has_settled_much_does_not_hold_up_others(void **state)
 static void senders_hear_of_a_lane_that_waits_for_room(void **state)
 {
     struct rig *rig = malloc(sizeof(*rig));
-    uint8_t settle[MR_SETTLE_SIZE];
     struct mr_hello hello;
     int first;
 
@@ -446,8 +453,7 @@ static void senders_hear_of_a_lane_that_waits_for_room(void **state)
         send_frame(rig, MR_FRAME_CHUNKS, i, mr_span_of_text("not looked at"));
     while (next_ack(rig).sequence < MANY)
         continue;
-    mr_settle_put(MANY, settle);
-    send_frame(rig, MR_FRAME_SETTLE, 0, mr_span_of(settle, sizeof(settle)));
+    send_settle(rig, MANY);
     while (mr_load_relaxed(&rig->counting.frames) <= MR_GRAPH_PIPE_BATCHES)
         (void)usleep(100);
     for (uint32_t beats = 0; beats < 3;) /* CTest ends it where they never come */
@@ -460,14 +466,6 @@ static void senders_hear_of_a_lane_that_waits_for_room(void **state)
     mr_store_release(&rig->counting.may_take, true);
     stop(rig);
     free(rig);
-}
-
-static void send_settle(struct rig *rig, uint64_t sequence)
-{
-    uint8_t settle[MR_SETTLE_SIZE];
-
-    mr_settle_put(sequence, settle);
-    send_frame(rig, MR_FRAME_SETTLE, 0, mr_span_of(settle, sizeof(settle)));
 }
 
 static void send_chunks(struct rig *rig, uint64_t sequence)
