@@ -8,8 +8,8 @@
  *
  * A sender begins with CREDIT_FIRST, or with --credit if TCP has found its link to be long. If half of its credit came in a round
  * trip, for a quarter of which the lane's thread waited for work, the link is long (behind a balancer, perhaps) and the credit too
- * small: it is four times as much then, up to --credit. If the thread hardly waited, it
- * halves, down to CREDIT_FIRST; and down to CREDIT_MIN where what was settled takes more than a slice of the lane's time.
+ * small: it is four times as much then, up to --credit. If the thread hardly waited, it halves, down to CREDIT_FIRST; and down to
+ * CREDIT_MIN where what was settled takes more than a slice of the lane's time. One thread: the lane's.
  */
 #include <netinet/in.h>
 #include <netinet/tcp.h>
