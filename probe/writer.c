@@ -28,15 +28,6 @@
 #define BUSY_NS (5 * MR_MILLISECOND_NS)
 /* Words wait for a look at the modules, or for the dictionary to have what it found. */
 #define HELD_WAIT_NS (100 * MR_MICROSECOND_NS)
-/*
- * Passes that move less than this are followed by a nap, which doubles as long as they
- * do: else a busy thread is sent in chunks of 140 events (measured), header and
- * acknowledgement each.
- */
-#define PACE_BYTES 16384
-#define NAP_MIN_NS (120 * MR_MICROSECOND_NS) /* of the 300 us that fill a ring */
-#define NAP_MIN_HYBRID_NS (50 * MR_MICROSECOND_NS)
-#define NAP_MAX_NS MR_MILLISECOND_NS
 /* Naps from here on end when a ring fills; shorter ones are not worth its system call. */
 #define NAP_WAKEABLE_NS (200 * MR_MICROSECOND_NS)
 /*
@@ -79,10 +70,13 @@ static void stage_rings(struct mr_writer *writer, uint64_t now_ns)
     struct mr_ring *first = mr_load_acquire(&writer->probe->pool.rings);
     struct mr_ring *start = writer->next_ring ? writer->next_ring : first, *ring = start;
 
+    writer->frame_chunks = 0;
     while (ring) {
         if (is_drainable(ring) &&
-            mr_drain_ring(&writer->frame, ring, writer->epochs.newest, now_ns))
+            mr_drain_ring(&writer->frame, ring, writer->epochs.newest, now_ns)) {
             mr_place_meet(&writer->place, mr_load_relaxed(&ring->cpu));
+            writer->frame_chunks++;
+        }
         ring = ring->next ? ring->next : first;
         if (ring == start ||
             writer->frame.capacity - writer->frame.size < MR_DRAIN_ROOM_MIN)
@@ -119,7 +113,9 @@ static enum mr_round commit_frame(struct mr_writer *writer)
     mr_repeat_note_ended(writer);
     mr_drain_commit(frame, &writer->probe->pool);
     mr_drain_tick(frame);
-    writer->moved_bytes += frame->size;
+    writer->pass.bytes += frame->size;
+    if (writer->frame_chunks > writer->pass.rings)
+        writer->pass.rings = writer->frame_chunks;
     publish(writer, &frame->totals);
     return MR_ROUND_MOVED;
 }
@@ -162,11 +158,16 @@ static enum mr_round round_once(struct mr_writer *writer, uint64_t now_ns)
     return commit_frame(writer);
 }
 
-/* Behind a frame of `bytes`. Those of clock hybrid are small, so it shows more exactly. */
+/*
+ * Behind a frame of `bytes`. Those of clock hybrid are small, so it shows more exactly; so it does where several rings were
+ * taken from, of which another frame would have what came since, a little of each.
+ */
 static bool leaves_something(const struct mr_writer *writer, uint64_t bytes)
 {
     if (mr_writer_is_hybrid(writer))
         return bytes + MR_DRAIN_ROOM_MIN > MR_WRITER_FRAME_HYBRID;
+    if (writer->frame_chunks > 1)
+        return bytes + MR_DRAIN_ROOM_MIN > MR_WRITER_FRAME;
     return bytes >= MR_WRITER_FRAME / 2;
 }
 
@@ -180,7 +181,7 @@ static enum mr_round rounds(struct mr_writer *writer, uint64_t now_ns)
     enum mr_round round = MR_ROUND_MOVED;
 
     for (int i = 0; i < ROUNDS_PER_IO && round == MR_ROUND_MOVED; i++) {
-        uint64_t before = writer->moved_bytes;
+        uint64_t before = writer->pass.bytes;
 
         if (holds_back(writer, now_ns))
             return MR_ROUND_HELD;
@@ -191,8 +192,8 @@ static enum mr_round rounds(struct mr_writer *writer, uint64_t now_ns)
             writer->flush_rounds_left--;
         if (i > 0 && round == MR_ROUND_EMPTY)
             return MR_ROUND_MOVED;
-        writer->has_more = leaves_something(writer, writer->moved_bytes - before);
-        if (writer->moved_bytes > before && !writer->has_more)
+        writer->pass.has_more = leaves_something(writer, writer->pass.bytes - before);
+        if (writer->pass.bytes > before && !writer->pass.has_more)
             break;
     }
     return round;
@@ -279,13 +280,13 @@ static void idle(struct mr_writer *writer, uint64_t now_ns)
         writer->idle_ns *= 2;
 }
 
-static void nap(struct mr_writer *writer)
+static void nap(struct mr_writer *writer, uint64_t ns)
 {
     mr_writer_rest(writer);
-    if (writer->nap_ns < NAP_WAKEABLE_NS)
-        mr_sleep_ns(writer->nap_ns);
+    if (ns < NAP_WAKEABLE_NS)
+        mr_sleep_ns(ns);
     else
-        sleep_until_event(writer, writer->nap_ns);
+        sleep_until_event(writer, ns);
 }
 
 /*
@@ -294,12 +295,12 @@ static void nap(struct mr_writer *writer)
  * else wants the processor gets it: then this is left off for a while, and all the time
  * while a receiver on this host is behind. False: not waited.
  */
-static bool wait_ticking(struct mr_writer *writer)
+static bool wait_ticking(struct mr_writer *writer, uint64_t ns)
 {
     uint64_t start = mr_clock_ticks(), now = start, last;
-    uint64_t away = mr_tick_span(AWAY_NS), wait = mr_tick_span(writer->nap_ns);
+    uint64_t away = mr_tick_span(AWAY_NS), wait = mr_tick_span(ns);
 
-    if (!mr_writer_is_hybrid(writer) || writer->nap_ns >= NAP_WAKEABLE_NS || wait == 0 ||
+    if (!mr_writer_is_hybrid(writer) || ns >= NAP_WAKEABLE_NS || wait == 0 ||
         start < writer->yield_until || writer->sender.window > 0 ||
         mr_tick_has_ticked(&writer->probe->ticker, TICKER_BESIDE_NS))
         return false;
@@ -316,21 +317,13 @@ static bool wait_ticking(struct mr_writer *writer)
     return true;
 }
 
-/*
- * With clock hybrid a thread fills a ring so fast that its writer, going on at once, comes
- * so near to it that both wait for each other's cache lines, and stays there.
- */
 static void pace(struct mr_writer *writer)
 {
-    if (writer->moved_bytes >= PACE_BYTES) {
-        writer->nap_ns = mr_writer_is_hybrid(writer) ? NAP_MIN_HYBRID_NS : NAP_MIN_NS;
-        if (writer->has_more || !mr_writer_is_hybrid(writer))
-            return;
-    }
-    if (!wait_ticking(writer))
-        nap(writer);
-    if (writer->nap_ns < NAP_MAX_NS)
-        writer->nap_ns *= 2;
+    uint64_t ns =
+        mr_pace_after(&writer->pace, &writer->pass, mr_writer_is_hybrid(writer));
+
+    if (ns > 0 && !wait_ticking(writer, ns))
+        nap(writer, ns);
 }
 
 /* Words wait for the helper, which may not have heard the last time. */
@@ -347,7 +340,7 @@ static void run_once(struct mr_writer *writer)
     enum mr_round round;
     bool has_moved;
 
-    writer->moved_bytes = 0;
+    writer->pass = (struct mr_pass){0};
     writer->epochs.is_held = false;
     mr_drain_tick(&writer->frame);
     mr_place_begin(&writer->place);
@@ -360,7 +353,7 @@ static void run_once(struct mr_writer *writer)
         writer->moved_at_ns = now_ns;
         mr_tick_want(&writer->probe->ticker);
         writer->idle_ns = IDLE_MIN_NS;
-        if (writer->moved_bytes >= PACE_BYTES) {
+        if (writer->pass.bytes >= MR_PACE_BYTES) {
             mr_place_settle(&writer->place, now_ns);
             mr_tick_keep_off(&writer->probe->ticker, &writer->place.busy, now_ns);
         }
@@ -495,7 +488,6 @@ enum mr_status mr_writer_start(struct mr_probe *probe)
         return MR_ENOMEM;
     probe->writer->probe = probe;
     probe->writer->idle_ns = IDLE_MIN_NS;
-    probe->writer->nap_ns = NAP_MIN_NS;
     probe->writer->should_flush = mr_arch_should_flush();
     probe->writer->epochs.newest = 1;
     probe->writer->epochs.changes = &probe->changes;

@@ -16,6 +16,7 @@
 #include "net/sender.h"
 #include "probe/drain.h"
 #include "probe/own_fd.h"
+#include "probe/pace.h"
 #include "probe/place.h"
 #include "probe/registry.h"
 #include "probe/standing.h"
@@ -110,14 +111,16 @@ struct mr_writer {
 
     uint32_t flush_started, flush_rounds_left;
     uint64_t flush_sequence;
-    uint64_t moved_at_ns, moved_bytes; /* by the last pass */
-    bool has_more;                     /* in the rings, to go by the last frame */
-    bool should_flush;                 /* mr_arch_should_flush() */
-    bool is_near;                      /* the receiver is on this host */
-    bool is_out_of_room;               /* since the last look of `standing` */
+    uint64_t moved_at_ns; /* when the last pass began that brought something */
+    struct mr_pass pass;
+    struct mr_pace pace;
+    uint32_t frame_chunks; /* of the last frame */
+    bool should_flush;     /* mr_arch_should_flush() */
+    bool is_near;          /* the receiver is on this host */
+    bool is_out_of_room;   /* since the last look of `standing` */
     struct mr_standing standing;
     uint64_t yield_until; /* clock hybrid, ticks: others want our processor */
-    uint64_t idle_ns, nap_ns;
+    uint64_t idle_ns;
     struct mr_place place;
 };
 
