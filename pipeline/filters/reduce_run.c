@@ -178,15 +178,12 @@ static void note_again(struct mr_reduce *reduce, struct mr_reduce_stream *stream
 }
 
 /*
- * The root at `events`, where no tree is open, as a whole trace that was met before. How many events it took, 0 when it is
- * none.
+ * The root of `path` at `events`, where no tree is open, as a whole trace that was met before. How many events it took, 0 when
+ * it is none.
  */
 static uint32_t take_trace(struct mr_reduce *reduce, struct mr_reduce_stream *stream,
-                           const struct mr_event *events, uint32_t count)
+                           uint32_t path, const struct mr_event *events, uint32_t count)
 {
-    uint32_t path = stream->base == MR_PATH_NONE
-                        ? MR_PATH_NONE
-                        : mr_paths_root(&reduce->paths, stream->base, events->site);
     struct mr_ended ended;
     struct mr_template *template;
     const struct mr_event *close;
@@ -406,22 +403,57 @@ static bool take_link(struct mr_reduce *reduce, struct mr_reduce_stream *stream,
     return true;
 }
 
+/* What mr_reduce_step() does where the path is there, and room for one more call. */
+static void push_root(struct mr_reduce *reduce, struct mr_reduce_stream *stream,
+                      uint32_t path, const struct mr_event *event)
+{
+    stream->frames[stream->depth++] = (struct mr_open_call){
+        .enter_ns = event->ns,
+        .path = path,
+        .first_child = stream->child_count,
+        .closes = mr_open_call_closes(event->site, event->flags),
+        .flags = event->flags,
+        .hash = mr_node_hash_first(&reduce->nodes, event->site),
+        .next = reduce->paths.nodes[path].first,
+        .opened = reduce->taken + (uint32_t)(event - reduce->events)};
+    stream->last++;
+    mr_reduce_begin_trace(reduce, stream, event);
+}
+
+/* The root of a call tree opens at `*at`, and none else is open. False: for the slow path. */
+static bool take_open(struct mr_reduce *reduce, struct mr_reduce_stream *stream,
+                      uint32_t *at)
+{
+    const struct mr_event *event = &reduce->events[*at];
+    uint32_t path, taken;
+
+    if (stream->base == MR_PATH_NONE)
+        return false;
+    path = mr_paths_root(&reduce->paths, stream->base, event->site);
+    taken = take_trace(reduce, stream, path, event, reduce->event_count - *at);
+    if (!taken) {
+        if (path == MR_PATH_NONE || stream->depth == stream->capacity ||
+            stream->has_links)
+            return false;
+        push_root(reduce, stream, path, event);
+        taken = 1;
+    }
+    *at += taken;
+    return true;
+}
+
 /* The event at `*at` is no call inside a call tree. False: for the slow path. */
 static bool take_other(struct mr_reduce *reduce, struct mr_reduce_stream *stream,
                        uint32_t *at, enum mr_status *status)
 {
     const struct mr_event *event = &reduce->events[*at];
-    uint32_t taken;
 
     if (event->kind == MR_EVENT_CLOSE)
         return stream->depth && take_close(reduce, stream, at, status);
     if (event->kind != MR_EVENT_OPEN)
         return mr_event_is_passed_on(event) && take_link(reduce, stream, at, status);
-    if (event->flags != MR_EVENT_ROOT || stream->trace_count)
-        return false;
-    taken = take_trace(reduce, stream, event, reduce->event_count - *at);
-    *at += taken;
-    return taken > 0;
+    return event->flags == MR_EVENT_ROOT && !stream->trace_count &&
+           take_open(reduce, stream, at);
 }
 
 enum mr_status mr_reduce_run(struct mr_reduce *reduce, struct mr_reduce_stream *stream,

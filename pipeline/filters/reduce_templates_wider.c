@@ -119,6 +119,15 @@ static MR_ALWAYS_INLINE uint64_t sum_all(__m512i values)
                                         _mm512_extracti64x4_epi64(values, 1)));
 }
 
+/* As find_end(). */
+static MR_ALWAYS_INLINE uint32_t find_end_of(__mmask8 closes, __mmask8 opens,
+                                             uint32_t *depth)
+{
+    if (MR_LIKELY((closes | opens) == 0))
+        return MR_TEMPLATE_BLOCK;
+    return find_end(closes, opens, depth);
+}
+
 static struct mr_template_key sum(const struct mr_templates *templates,
                                   const struct mr_event *events, uint32_t count)
 {
@@ -134,13 +143,15 @@ static struct mr_template_key sum(const struct mr_templates *templates,
         const __mmask8 closes =
             _mm512_testn_epi64_mask(_mm512_xor_si512(words, close), no_root);
         const __mmask8 opens = _mm512_cmpeq_epi64_mask(words, open);
-        const uint32_t place = find_end(closes, opens, &depth);
-        const __mmask8 inside = (__mmask8)((1u << place) - 1);
+        const __m512i shares = products(templates->keys + at, words);
+        const uint32_t place = find_end_of(closes, opens, &depth);
 
-        sums = _mm512_mask_add_epi64(sums, inside, sums,
-                                     products(templates->keys + at, words));
         if (place < MR_TEMPLATE_BLOCK)
-            return (struct mr_template_key){sum_all(sums), at + place + 1};
+            return (struct mr_template_key){
+                sum_all(_mm512_mask_add_epi64(sums, (__mmask8)((1u << place) - 1), sums,
+                                              shares)),
+                at + place + 1};
+        sums = _mm512_add_epi64(sums, shares);
     }
     return (struct mr_template_key){0, 0};
 }
