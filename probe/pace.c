@@ -39,17 +39,23 @@ static uint64_t after_one(struct mr_pace *pace, const struct mr_pass *pass)
     return nap_ns;
 }
 
-/* Of several, a look that is made at once finds a little of each: after enough the nap is half as long, and not left out. */
+/*
+ * Of several, a look that is made at once finds a little of each: after enough the nap is half as long, and not left out, unless
+ * one of them fills soon.
+ */
 static uint64_t after_several(struct mr_pace *pace, const struct mr_pass *pass)
 {
-    uint64_t each = pass->bytes / pass->rings, nap_ns;
+    bool is_enough = pass->bytes / pass->rings >= MR_PACE_BYTES;
+    uint64_t nap_ns;
 
-    if (each >= MR_PACE_BYTES)
-        pace->nap_ns = within(pace->nap_ns / 2, MR_PACE_MIN_NS, MR_PACE_MAX_NS);
-    if (each >= MR_PACE_MOST_BYTES)
+    if (pass->largest >= MR_PACE_MOST_BYTES) {
+        pace->nap_ns = MR_PACE_MIN_NS;
         return 0;
+    }
+    if (is_enough)
+        pace->nap_ns = within(pace->nap_ns / 2, MR_PACE_MIN_NS, MR_PACE_MAX_NS);
     nap_ns = pace->nap_ns;
-    if (each < MR_PACE_BYTES)
+    if (!is_enough)
         pace->nap_ns = within(2 * nap_ns, MR_PACE_MIN_NS, MR_PACE_MAX_NS);
     return nap_ns;
 }

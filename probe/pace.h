@@ -18,7 +18,8 @@
 #define MR_PACE_MOST_BYTES 32768u
 #define MR_PACE_MIN_NS (120 * MR_MICROSECOND_NS) /* of the 300 us that fill a ring */
 #define MR_PACE_MIN_HYBRID_NS (50 * MR_MICROSECOND_NS)
-/* A ring of which a quarter is filled ends a nap (probe/ring.c), so it is not for want of room that there is a limit. */
+/* Naps from here on end when a quarter of a ring is filled (probe/ring.c); shorter ones are not worth its system call. */
+#define MR_PACE_WAKEABLE_NS (200 * MR_MICROSECOND_NS)
 #define MR_PACE_MAX_NS (4 * MR_MILLISECOND_NS)
 
 struct mr_pace {
@@ -28,8 +29,9 @@ struct mr_pace {
 /* A pass: the frames that were made of the rings, until they were empty. */
 struct mr_pass {
     uint64_t bytes;
-    uint32_t rings; /* that they came from, at least: most of a frame's chunks */
-    bool has_more;  /* is left in the rings, to go by the last frame */
+    uint64_t largest; /* chunk of a ring, bytes */
+    uint32_t rings;   /* that they came from, at least: most of a frame's chunks */
+    bool has_more;    /* is left in the rings, to go by the last frame */
 };
 
 /* How long to nap after a pass that brought something; 0: not at all. */

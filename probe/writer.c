@@ -28,8 +28,6 @@
 #define BUSY_NS (5 * MR_MILLISECOND_NS)
 /* Words wait for a look at the modules, or for the dictionary to have what it found. */
 #define HELD_WAIT_NS (100 * MR_MICROSECOND_NS)
-/* Naps from here on end when a ring fills; shorter ones are not worth its system call. */
-#define NAP_WAKEABLE_NS (200 * MR_MICROSECOND_NS)
 /*
  * Clock hybrid. A number of the ticker's that is not older, while we run: it has a
  * processor of its own. Between two looks at the clock: we were taken off ours; and for how
@@ -64,6 +62,13 @@ static bool is_drainable(const struct mr_ring *ring)
            (state == MR_RING_OWNED || state == MR_RING_CLOSED);
 }
 
+static void note_chunk(struct mr_writer *writer, uint64_t bytes)
+{
+    writer->frame_chunks++;
+    if (bytes > writer->pass.largest)
+        writer->pass.largest = bytes;
+}
+
 /* Every ring once, beginning where the last frame got full, so that none starves. */
 static void stage_rings(struct mr_writer *writer, uint64_t now_ns)
 {
@@ -72,10 +77,12 @@ static void stage_rings(struct mr_writer *writer, uint64_t now_ns)
 
     writer->frame_chunks = 0;
     while (ring) {
+        uint64_t before = writer->frame.size;
+
         if (is_drainable(ring) &&
             mr_drain_ring(&writer->frame, ring, writer->epochs.newest, now_ns)) {
             mr_place_meet(&writer->place, mr_load_relaxed(&ring->cpu));
-            writer->frame_chunks++;
+            note_chunk(writer, writer->frame.size - before);
         }
         ring = ring->next ? ring->next : first;
         if (ring == start ||
@@ -283,7 +290,7 @@ static void idle(struct mr_writer *writer, uint64_t now_ns)
 static void nap(struct mr_writer *writer, uint64_t ns)
 {
     mr_writer_rest(writer);
-    if (ns < NAP_WAKEABLE_NS)
+    if (ns < MR_PACE_WAKEABLE_NS)
         mr_sleep_ns(ns);
     else
         sleep_until_event(writer, ns);
@@ -300,7 +307,7 @@ static bool wait_ticking(struct mr_writer *writer, uint64_t ns)
     uint64_t start = mr_clock_ticks(), now = start, last;
     uint64_t away = mr_tick_span(AWAY_NS), wait = mr_tick_span(ns);
 
-    if (!mr_writer_is_hybrid(writer) || ns >= NAP_WAKEABLE_NS || wait == 0 ||
+    if (!mr_writer_is_hybrid(writer) || ns >= MR_PACE_WAKEABLE_NS || wait == 0 ||
         start < writer->yield_until || writer->sender.window > 0 ||
         mr_tick_has_ticked(&writer->probe->ticker, TICKER_BESIDE_NS))
         return false;

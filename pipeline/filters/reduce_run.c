@@ -404,8 +404,8 @@ static bool take_link(struct mr_reduce *reduce, struct mr_reduce_stream *stream,
 }
 
 /* What mr_reduce_step() does where the path is there, and room for one more call. */
-static void push_root(struct mr_reduce *reduce, struct mr_reduce_stream *stream,
-                      uint32_t path, const struct mr_event *event)
+static enum mr_status push_root(struct mr_reduce *reduce, struct mr_reduce_stream *stream,
+                                uint32_t path, const struct mr_event *event)
 {
     stream->frames[stream->depth++] = (struct mr_open_call){
         .enter_ns = event->ns,
@@ -418,11 +418,12 @@ static void push_root(struct mr_reduce *reduce, struct mr_reduce_stream *stream,
         .opened = reduce->taken + (uint32_t)(event - reduce->events)};
     stream->last++;
     mr_reduce_begin_trace(reduce, stream, event);
+    return stream->has_links ? mr_reduce_links_open(reduce, stream) : MR_OK;
 }
 
 /* The root of a call tree opens at `*at`, and none else is open. False: for the slow path. */
 static bool take_open(struct mr_reduce *reduce, struct mr_reduce_stream *stream,
-                      uint32_t *at)
+                      uint32_t *at, enum mr_status *status)
 {
     const struct mr_event *event = &reduce->events[*at];
     uint32_t path, taken;
@@ -432,10 +433,9 @@ static bool take_open(struct mr_reduce *reduce, struct mr_reduce_stream *stream,
     path = mr_paths_root(&reduce->paths, stream->base, event->site);
     taken = take_trace(reduce, stream, path, event, reduce->event_count - *at);
     if (!taken) {
-        if (path == MR_PATH_NONE || stream->depth == stream->capacity ||
-            stream->has_links)
+        if (path == MR_PATH_NONE || stream->depth == stream->capacity)
             return false;
-        push_root(reduce, stream, path, event);
+        *status = push_root(reduce, stream, path, event);
         taken = 1;
     }
     *at += taken;
@@ -453,7 +453,7 @@ static bool take_other(struct mr_reduce *reduce, struct mr_reduce_stream *stream
     if (event->kind != MR_EVENT_OPEN)
         return mr_event_is_passed_on(event) && take_link(reduce, stream, at, status);
     return event->flags == MR_EVENT_ROOT && !stream->trace_count &&
-           take_open(reduce, stream, at);
+           take_open(reduce, stream, at, status);
 }
 
 enum mr_status mr_reduce_run(struct mr_reduce *reduce, struct mr_reduce_stream *stream,

@@ -13,17 +13,24 @@ struct world {
     struct mr_pace pace;
     bool is_hybrid;
     uint32_t rings;
-    uint64_t rate; /* of each ring, bytes a millisecond */
+    uint64_t rate,
+        first_rate; /* of each ring but the first, and of that; bytes a millisecond */
     uint64_t held[RINGS_MAX];
     uint64_t now_ns, frames, chunks, bytes;
     uint64_t held_max, nap_max; /* what a ring held when it was looked at; ns */
+    uint64_t wakes;             /* naps that a ring had to end */
 };
+
+static struct world world_new(uint32_t rings, uint64_t rate)
+{
+    return (struct world){.rings = rings, .rate = rate, .first_rate = rate};
+}
 
 static void fill(struct world *world, uint64_t ns)
 {
     world->now_ns += ns;
     for (uint32_t i = 0; i < world->rings; i++)
-        world->held[i] += world->rate * ns / MR_MILLISECOND_NS;
+        world->held[i] += (i ? world->rate : world->first_rate) * ns / MR_MILLISECOND_NS;
 }
 
 /* A frame of each ring once, as far as it has room. */
@@ -38,6 +45,7 @@ static void take_frame(struct world *world, struct mr_pass *pass)
 
         if (world->held[i] > world->held_max)
             world->held_max = world->held[i];
+        pass->largest = taken > pass->largest ? taken : pass->largest;
         world->held[i] -= taken;
         size += taken;
         chunks += taken > 0;
@@ -61,7 +69,7 @@ static struct mr_pass take_pass(struct world *world)
     return pass;
 }
 
-/* The nap ends when a ring has been filled by a quarter. */
+/* A nap that is long enough for that ends when a ring has been filled by a quarter. */
 static void run(struct world *world, uint64_t ms)
 {
     const uint64_t until_ns = world->now_ns + ms * MR_MILLISECOND_NS;
@@ -69,16 +77,20 @@ static void run(struct world *world, uint64_t ms)
     while (world->now_ns < until_ns) {
         struct mr_pass pass = take_pass(world);
         uint64_t ns = mr_pace_after(&world->pace, &pass, world->is_hybrid);
-        uint64_t quarter_ns = RING_BYTES / 4 * MR_MILLISECOND_NS / world->rate;
+        uint64_t quarter_ns = RING_BYTES / 4 * MR_MILLISECOND_NS / world->first_rate;
 
         world->nap_max = ns > world->nap_max ? ns : world->nap_max;
-        fill(world, ns < quarter_ns ? ns : quarter_ns);
+        if (ns >= MR_PACE_WAKEABLE_NS && ns > quarter_ns) {
+            world->wakes++;
+            ns = quarter_ns;
+        }
+        fill(world, ns);
     }
 }
 
 static void a_few_busy_threads_are_sent_in_large_chunks(void **state)
 {
-    struct world world = {.rings = 4, .rate = 24u << 10};
+    struct world world = world_new(4, 24u << 10);
 
     (void)state;
     run(&world, 1000);
@@ -88,7 +100,7 @@ static void a_few_busy_threads_are_sent_in_large_chunks(void **state)
 
 static void many_threads_that_do_little_are_looked_at_seldom(void **state)
 {
-    struct world world = {.rings = 32, .rate = 256};
+    struct world world = world_new(32, 256);
 
     (void)state;
     run(&world, 1000);
@@ -98,8 +110,7 @@ static void many_threads_that_do_little_are_looked_at_seldom(void **state)
 
 static void a_ring_that_fills_at_once_is_not_waited_for(void **state)
 {
-    struct world one = {.rings = 1, .rate = 800u << 10};
-    struct world two = {.rings = 2, .rate = 800u << 10};
+    struct world one = world_new(1, 800u << 10), two = world_new(2, 800u << 10);
 
     (void)state;
     run(&one, 1000);
@@ -108,6 +119,18 @@ static void a_ring_that_fills_at_once_is_not_waited_for(void **state)
     run(&two, 1000);
     assert_true(two.held_max <= RING_BYTES * 3 / 4);
     assert_true(two.nap_max <= 2 * MR_PACE_MIN_NS);
+}
+
+/* It need not wake the writer, which is a system call, for each quarter of its ring. */
+static void one_that_fills_at_once_among_many_that_do_little_is_none_of_them(void **state)
+{
+    struct world world = world_new(16, 256);
+
+    (void)state;
+    world.first_rate = 800u << 10;
+    run(&world, 1000);
+    assert_true(world.held_max <= RING_BYTES * 3 / 4);
+    assert_true(world.wakes <= 10);
 }
 
 static void naps_grow_and_shrink_within_their_limits(void **state)
@@ -158,6 +181,8 @@ int main(void)
         cmocka_unit_test(a_few_busy_threads_are_sent_in_large_chunks),
         cmocka_unit_test(many_threads_that_do_little_are_looked_at_seldom),
         cmocka_unit_test(a_ring_that_fills_at_once_is_not_waited_for),
+        cmocka_unit_test(
+            one_that_fills_at_once_among_many_that_do_little_is_none_of_them),
         cmocka_unit_test(naps_grow_and_shrink_within_their_limits),
         cmocka_unit_test(rings_that_have_more_are_not_waited_for),
         cmocka_unit_test(with_clock_hybrid_every_pass_is_followed_by_a_nap),
