@@ -295,9 +295,8 @@ static enum mr_status insert_batch(struct mr_store *store,
     return status == MR_OK ? insert_positions(store, batch, error) : status;
 }
 
-/* Ends a transaction in which `status` came out. */
-static enum mr_status end_transaction(struct mr_store *store, enum mr_status status,
-                                      struct mr_error *error)
+enum mr_status mr_store_end(struct mr_store *store, enum mr_status status,
+                            struct mr_error *error)
 {
     if (status == MR_OK)
         status = mr_sql_exec(store->db, "COMMIT", error);
@@ -307,7 +306,7 @@ static enum mr_status end_transaction(struct mr_store *store, enum mr_status sta
 }
 
 /* A file that was removed, or put elsewhere, can be written on, and who starts again does not find what was. */
-static enum mr_status begin_transaction(struct mr_store *store, struct mr_error *error)
+enum mr_status mr_store_begin(struct mr_store *store, struct mr_error *error)
 {
     int has_moved = 0;
 
@@ -325,11 +324,11 @@ static enum mr_status write_batch(struct mr_store *store,
                                   const struct mr_store_batch *batch,
                                   struct mr_error *error)
 {
-    enum mr_status status = begin_transaction(store, error);
+    enum mr_status status = mr_store_begin(store, error);
 
     if (status != MR_OK)
         return status;
-    return end_transaction(store, insert_batch(store, batch, error), error);
+    return mr_store_end(store, insert_batch(store, batch, error), error);
 }
 
 /* One transaction: the batch (NULL: none) and all that changed in `root`. */
@@ -339,7 +338,7 @@ static enum mr_status write_checkpoint(struct mr_store *store,
                                        struct mr_error *error)
 {
     struct mr_sql sql;
-    enum mr_status status = begin_transaction(store, error);
+    enum mr_status status = mr_store_begin(store, error);
 
     if (status != MR_OK)
         return status;
@@ -354,7 +353,7 @@ static enum mr_status write_checkpoint(struct mr_store *store,
         status = mr_sql_run(&sql, error);
         mr_sql_finish(&sql);
     }
-    return end_transaction(store, status, error);
+    return mr_store_end(store, status, error);
 }
 
 static void note_failure(struct mr_store *store, enum mr_status status,

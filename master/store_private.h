@@ -75,6 +75,11 @@ struct mr_store {
 void mr_store_batch_free(struct mr_store_batch *batch);
 enum mr_status mr_store_set_position(struct mr_store *store, struct mr_id sender,
                                      uint64_t sequence);
+/* A transaction for writing. MR_EIO: SQLite's reason, or the file is not the one that was opened. Commit thread. */
+enum mr_status mr_store_begin(struct mr_store *store, struct mr_error *error);
+/* Ends it as `status` came out in it: all of it or nothing. */
+enum mr_status mr_store_end(struct mr_store *store, enum mr_status status,
+                            struct mr_error *error);
 
 /* store_register.c */
 enum mr_status mr_store_insert_decision(struct mr_store *store, struct mr_span row,
