@@ -271,6 +271,7 @@ enum mr_status mr_store_open(const struct mr_store_config *config, struct mr_mod
     }
     store->config = *config;
     store->config.directory = store->directory;
+    store->stats.max_bytes = config->max_bytes;
     store->model = model;
     store->lock_fd = -1;
     enum mr_status status = init_queue(store, error);

@@ -9,6 +9,9 @@
  *                                  model since the last one, and     by size of the journal
  *                                  the journal rows it holds go
  *
+ *                                  trim: the oldest windows go        after a checkpoint that
+ *                                  (max_bytes)                       leaves it too large
+ *
  * A frame is durable when its journal row is; a checkpoint only moves it into tables that
  * can be asked. Load = tables, then the journal's rows in order: exactly what was there.
  * One process may have a store open for writing (lock file); reading needs no lock.
@@ -54,6 +57,11 @@ struct mr_store_config {
     uint64_t commit_interval_ns;
     uint64_t checkpoint_interval_ns;
     uint64_t checkpoint_bytes; /* of journal since the last one */
+    /*
+     * Of pages in use (the WAL comes on top), as the last checkpoint left them; past 9/10 of it the oldest windows go that no
+     * series holds. Totals stay, whatever their size. 0: no limit.
+     */
+    uint64_t max_bytes;
 };
 
 /* Everything of `sender` up to `sequence` is durable. */
@@ -66,6 +74,11 @@ struct mr_store_stats {
     uint64_t commits, commit_rows, commit_bytes, commit_ns_sum, commit_ns_max;
     uint64_t latency_ns_sum, latency_ns_max; /* first append of a batch to durable */
     uint64_t checkpoints, checkpoint_rows, checkpoint_ns_sum, checkpoint_ns_max;
+    /* Pages in use after the last checkpoint or trim; as configured. */
+    uint64_t used_bytes, max_bytes;
+    bool is_over_max; /* more than max_bytes are used, and nothing may go */
+    /* Of old windows; the transactions that dropped them. */
+    uint64_t trimmed_rows, trim_ns_sum, trim_ns_max;
     uint64_t failures;      /* transactions that failed and are tried again */
     uint64_t pending_bytes; /* appended, not yet durable */
     uint64_t progress_ns;   /* CLOCK_MONOTONIC of the commit thread's last turn */

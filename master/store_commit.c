@@ -488,6 +488,7 @@ static void checkpoint(struct mr_store *store)
         give_done(store, batch, spent_ns);
     store->saved_generation = generation;
     store->journal_bytes = 0;
+    store->is_trim_due = true;
     mr_model_set_saved(store->model, generation);
     note_checkpoint(store, rows, spent_ns);
 }
@@ -496,7 +497,9 @@ static void checkpoint(struct mr_store *store)
 static bool wait_for_work(struct mr_store *store)
 {
     uint64_t interval_ns = store->config.commit_interval_ns;
-    uint64_t now_ns = mr_clock_monotonic_ns(), until_ns = now_ns + IDLE_NS;
+    uint64_t pause_ns = store->is_trim_due ? store->trim_pause_ns : IDLE_NS;
+    uint64_t now_ns = mr_clock_monotonic_ns();
+    uint64_t until_ns = now_ns + (pause_ns < IDLE_NS ? pause_ns : IDLE_NS);
 
     pthread_mutex_lock(&store->mutex);
     store->stats.progress_ns = now_ns;
@@ -542,6 +545,8 @@ static void *run(void *context)
                 store->config.checkpoint_interval_ns ||
             store->journal_bytes >= store->config.checkpoint_bytes)
             checkpoint(store);
+        if (store->is_trim_due)
+            mr_store_trim(store);
     }
     if (commit_filling(store))
         checkpoint(store);
@@ -553,6 +558,7 @@ enum mr_status mr_store_start(struct mr_store *store, struct mr_error *error)
 {
     store->checkpoint_ns = mr_clock_monotonic_ns();
     store->stats.progress_ns = store->checkpoint_ns;
+    store->is_trim_due = true; /* the limit may be lower than it was */
     int failure = pthread_create(&store->thread, NULL, run, store);
     if (failure)
         return mr_error_set_errno(error, MR_ENOMEM, failure, "commit thread");

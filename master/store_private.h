@@ -68,6 +68,8 @@ struct mr_store {
     /* commit thread */
     struct mr_sql insert_row, insert_sender, insert_decision;
     uint64_t saved_generation, journal_bytes, checkpoint_ns;
+    uint64_t trim_pause_ns; /* until the next step, if one is due */
+    bool is_trim_due, is_over_max_told;
     enum mr_status last_status;
 };
 
@@ -92,6 +94,12 @@ enum mr_status mr_store_load_register(struct mr_store *store, struct mr_error *e
  */
 enum mr_status mr_store_save(sqlite3 *db, const struct mr_model_root *root,
                              uint64_t since, uint64_t *rows, struct mr_error *error);
+
+/*
+ * store_trim.c: one step of dropping old windows, if there are more bytes in use than may be; store->is_trim_due tells
+ * whether another is to follow. Commit thread, outside a transaction.
+ */
+void mr_store_trim(struct mr_store *store);
 
 /* store_load.c: fills an empty model from the tables, without the journal. */
 enum mr_status mr_store_load_tables(sqlite3 *db, struct mr_model *model,

@@ -4,7 +4,7 @@
  * statistics refer to things by a small number; ids are 16-byte blobs in printed order.
  * Numbers are unsigned 64-bit in SQLite's signed integers. `..._total` is over all time,
  * `..._stat` per window (Unix s: of 1 s for shapes and entries, of 60 s for paths), with
- * the window first, so that a later version can move old windows to files of their own.
+ * the window first, so that the oldest lie together: they go (master/store_trim.c).
  */
 #include "master/store_private.h"
 
