@@ -86,6 +86,7 @@ static enum mr_status open_model(struct master *master, struct mr_error *error)
         .commit_interval_ns = options->commit_interval_ns,
         .checkpoint_interval_ns = options->checkpoint_interval_ns,
         .checkpoint_bytes = options->checkpoint_bytes,
+        .max_bytes = options->store_max,
     };
 
     limits.paths = (uint32_t)options->max_paths;

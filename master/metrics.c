@@ -49,6 +49,27 @@ static void put_ingest(struct mr_buffer *out, const struct mr_ingest *ingest)
                            mr_load_relaxed(&counters->publish_ns));
 }
 
+static void put_store_size(struct mr_buffer *out, const struct mr_store_stats *stats)
+{
+    mr_metrics_put(
+        out, "store_used_bytes", "gauge",
+        "Pages of the store in use, without its WAL, after the last checkpoint.",
+        stats->used_bytes);
+    mr_metrics_put(out, "store_max_bytes", "gauge", "--store-max; 0: no limit.",
+                   stats->max_bytes);
+    mr_metrics_put(
+        out, "store_over_max", "gauge",
+        "1: the store is larger than that, and no old windows are left to drop.",
+        stats->is_over_max);
+    mr_metrics_put(out, "store_trimmed_rows_total", "counter",
+                   "Rows of old windows that were dropped to keep it below that.",
+                   stats->trimmed_rows);
+    mr_metrics_put_seconds(out, "store_trim_seconds_total", "counter",
+                           "Time in transactions that did so.", stats->trim_ns_sum);
+    mr_metrics_put_seconds(out, "store_trim_seconds_max", "gauge", "The longest of them.",
+                           stats->trim_ns_max);
+}
+
 static void put_store(struct mr_buffer *out, struct mr_store *store)
 {
     struct mr_store_stats stats;
@@ -78,6 +99,7 @@ static void put_store(struct mr_buffer *out, struct mr_store *store)
                            "Time in checkpoints.", stats.checkpoint_ns_sum);
     mr_metrics_put_seconds(out, "store_checkpoint_seconds_max", "gauge",
                            "The longest of them.", stats.checkpoint_ns_max);
+    put_store_size(out, &stats);
     mr_metrics_put(out, "store_failures_total", "counter", "Transactions that failed.",
                    stats.failures);
     mr_metrics_put(out, "store_pending_bytes", "gauge", "Bytes not yet durable.",

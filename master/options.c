@@ -66,6 +66,10 @@ static enum mr_status check(void *context, struct mr_error *error)
         status = read_token(options->token_file, options->token, error);
     if (status == MR_OK && !*options->store)
         status = mr_error_set(error, MR_EUSAGE, "--store: a directory is needed");
+    if (status == MR_OK && options->store_max &&
+        options->store_max < MR_MASTER_STORE_MAX_MIN)
+        status = mr_error_set(error, MR_EUSAGE,
+                              "--store-max: it must be at least 16M, or 0 for no limit");
     return status;
 }
 

@@ -17,6 +17,7 @@
 #include "net/endpoint.h"
 
 #define MR_MASTER_TOKEN_SIZE 1024
+#define MR_MASTER_STORE_MAX_MIN (UINT64_C(16) << 20) /* some thousand names and paths */
 
 struct mr_master_options {
 #define MR_OPTION MR_OPTION_FIELD

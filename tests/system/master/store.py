@@ -141,6 +141,40 @@ class Restart(Case):
         other.close()
         self.check_sums(self.master(), 2)
 
+    def fill_with_old_windows(self, rows):
+        """As a master leaves them that ran for days: of 10 paths and shapes each, in windows before all others."""
+        with sqlite3.connect(os.path.join(self.store, "millrace.sqlite")) as store:
+            for table, seconds in ("path_stat", 60), ("shape_stat", 1):
+                count = len(store.execute("PRAGMA table_info(%s)" % table).fetchall())
+                values = ", ".join(["1"] * (count - 3) + ["randomblob(200)"])
+                store.execute("WITH RECURSIVE n(i) AS (SELECT 0 UNION ALL SELECT i + 1 FROM n WHERE i < ? - 1) INSERT INTO %s "
+                              "SELECT 1600000000 / 60 * 60 + i / 10 * %d, i %% 10, %s FROM n" % (table, seconds, values), (rows,))
+        store.close()
+
+    def test_a_store_of_days_gets_below_its_limit(self):
+        """--store-max: the oldest windows go, in a store of a master without a limit; no answer changes."""
+        first = self.master("--store-max", "0")
+        fed(feed(first.listen, "--deltas", 20, "--paths", PATHS))
+        first.wait_for(lambda: first.get("/api/v1/entries")["traces"] >= 20 * 9)
+        before = self.answers(first)
+        self.assertEqual(first.metric("store_max_bytes"), 0)
+        self.assertEqual(first.stop()[0], 0)
+        self.fill_with_old_windows(60000)
+        size = os.path.getsize(os.path.join(self.store, "millrace.sqlite"))
+        self.assertGreater(size, 24 << 20)
+        second = self.master("--store-max", "16M")
+        second.wait_for(lambda: 0 < second.metric("store_used_bytes") < 0.9 * (16 << 20))
+        self.assertEqual(second.metric("store_max_bytes"), 16 << 20)
+        self.assertGreater(second.metric("store_trimmed_rows_total"), 20000)
+        self.assertEqual(second.metric("store_over_max"), 0)
+        self.assertEqual(second.metric("store_failures_total"), 0)
+        self.assertEqual(self.answers(second), before)
+        fed(feed(second.listen, "--deltas", 5, "--paths", PATHS, "--seed", 2))
+        self.check_sums(second, 25)
+        self.assertEqual(second.stop()[0], 0)
+        self.check_sums(self.master(), 25)
+        self.assertLessEqual(os.path.getsize(os.path.join(self.store, "millrace.sqlite")), size)  # it does not shrink
+
     def lock(self, other):
         try:
             other.execute("BEGIN IMMEDIATE")
@@ -198,6 +232,7 @@ class Refusal(Case):
         self.check_refused(self.master("--comit-interval", "1s", expect_start=False), "--commit-interval")
         self.check_refused(self.master("--listen", "nonsense", expect_start=False), "--listen")
         self.check_refused(self.master("--token-file", "/does/not/exist", expect_start=False), "--token-file")
+        self.check_refused(self.master("--store-max", "1M", expect_start=False), "--store-max", "16M", "0")
         self.check_refused(self.master("surplus", expect_start=False), "surplus")
 
     def test_the_page_and_the_store_survive_a_ready_file_that_cannot_be_written(self):
