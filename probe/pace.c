@@ -45,13 +45,12 @@ static uint64_t after_one(struct mr_pace *pace, const struct mr_pass *pass)
  */
 static uint64_t after_several(struct mr_pace *pace, const struct mr_pass *pass)
 {
-    bool is_most = pass->largest >= MR_PACE_MOST_BYTES;
-    bool is_enough = is_most || pass->bytes / pass->rings >= MR_PACE_BYTES;
+    bool is_enough = pass->fills_soon || pass->bytes / pass->rings >= MR_PACE_BYTES;
     uint64_t nap_ns;
 
     if (is_enough)
         pace->nap_ns = within(pace->nap_ns / 2, MR_PACE_MIN_NS, MR_PACE_MAX_NS);
-    if (is_most)
+    if (pass->fills_soon)
         return 0;
     nap_ns = pace->nap_ns;
     if (!is_enough)

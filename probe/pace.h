@@ -13,9 +13,10 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* Of a ring: less than this is not worth a chunk; a ring that has more, an eighth of its default size, fills soon. */
+/* Of a ring: less than this is not worth a chunk. */
 #define MR_PACE_BYTES 16384u
-#define MR_PACE_MOST_BYTES 32768u
+/* A ring of which this part came in one chunk, an eighth, fills soon. */
+#define MR_PACE_RING_SHARE 8u
 #define MR_PACE_MIN_NS (120 * MR_MICROSECOND_NS) /* of the 300 us that fill a ring */
 #define MR_PACE_MIN_HYBRID_NS (50 * MR_MICROSECOND_NS)
 /* Naps from here on end when a quarter of a ring is filled (probe/ring.c); shorter ones are not worth its system call. */
@@ -29,9 +30,9 @@ struct mr_pace {
 /* A pass: the frames that were made of the rings, until they were empty. */
 struct mr_pass {
     uint64_t bytes;
-    uint64_t largest; /* chunk of a ring, bytes */
-    uint32_t rings;   /* that they came from, at least: most of a frame's chunks */
-    bool has_more;    /* is left in the rings, to go by the last frame */
+    uint32_t rings;  /* that they came from, at least: most of a frame's chunks */
+    bool has_more;   /* is left in the rings, to go by the last frame */
+    bool fills_soon; /* one of the rings */
 };
 
 /* How long to nap after a pass that brought something; 0: not at all. */

@@ -62,11 +62,13 @@ static bool is_drainable(const struct mr_ring *ring)
            (state == MR_RING_OWNED || state == MR_RING_CLOSED);
 }
 
-static void note_chunk(struct mr_writer *writer, uint64_t bytes)
+static void note_chunk(struct mr_writer *writer, const struct mr_ring *ring,
+                       uint64_t bytes)
 {
+    mr_place_meet(&writer->place, mr_load_relaxed(&ring->cpu));
     writer->frame_chunks++;
-    if (bytes > writer->pass.largest)
-        writer->pass.largest = bytes;
+    writer->pass.fills_soon |=
+        bytes >= ring->capacity * sizeof(uint64_t) / MR_PACE_RING_SHARE;
 }
 
 /* Every ring once, beginning where the last frame got full, so that none starves. */
@@ -80,10 +82,8 @@ static void stage_rings(struct mr_writer *writer, uint64_t now_ns)
         uint64_t before = writer->frame.size;
 
         if (is_drainable(ring) &&
-            mr_drain_ring(&writer->frame, ring, writer->epochs.newest, now_ns)) {
-            mr_place_meet(&writer->place, mr_load_relaxed(&ring->cpu));
-            note_chunk(writer, writer->frame.size - before);
-        }
+            mr_drain_ring(&writer->frame, ring, writer->epochs.newest, now_ns))
+            note_chunk(writer, ring, writer->frame.size - before);
         ring = ring->next ? ring->next : first;
         if (ring == start ||
             writer->frame.capacity - writer->frame.size < MR_DRAIN_ROOM_MIN)

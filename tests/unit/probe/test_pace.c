@@ -4,7 +4,7 @@
 #include "tests/unit/unit_test.h"
 
 /* Threads that fill their rings evenly, and a writer that takes all of it in no time but for what each frame takes. */
-#define RING_BYTES (256u << 10)
+#define RING_BYTES (UINT64_C(256) << 10) /* if nothing else is said */
 #define FRAME_BYTES 65536u
 #define FRAME_NS (20 * MR_MICROSECOND_NS)
 #define RINGS_MAX 32u
@@ -13,6 +13,7 @@ struct world {
     struct mr_pace pace;
     bool is_hybrid;
     uint32_t rings;
+    uint64_t ring_bytes;
     uint64_t rate,
         first_rate; /* of each ring but the first, and of that; bytes a millisecond */
     uint64_t held[RINGS_MAX];
@@ -23,7 +24,8 @@ struct world {
 
 static struct world world_new(uint32_t rings, uint64_t rate)
 {
-    return (struct world){.rings = rings, .rate = rate, .first_rate = rate};
+    return (struct world){
+        .rings = rings, .ring_bytes = RING_BYTES, .rate = rate, .first_rate = rate};
 }
 
 static void fill(struct world *world, uint64_t ns)
@@ -45,7 +47,7 @@ static void take_frame(struct world *world, struct mr_pass *pass)
 
         if (world->held[i] > world->held_max)
             world->held_max = world->held[i];
-        pass->largest = taken > pass->largest ? taken : pass->largest;
+        pass->fills_soon |= taken >= world->ring_bytes / MR_PACE_RING_SHARE;
         world->held[i] -= taken;
         size += taken;
         chunks += taken > 0;
@@ -77,7 +79,8 @@ static void run(struct world *world, uint64_t ms)
     while (world->now_ns < until_ns) {
         struct mr_pass pass = take_pass(world);
         uint64_t ns = mr_pace_after(&world->pace, &pass, world->is_hybrid);
-        uint64_t quarter_ns = RING_BYTES / 4 * MR_MILLISECOND_NS / world->first_rate;
+        uint64_t quarter_ns =
+            world->ring_bytes / 4 * MR_MILLISECOND_NS / world->first_rate;
 
         world->nap_max = ns > world->nap_max ? ns : world->nap_max;
         if (ns >= MR_PACE_WAKEABLE_NS && ns > quarter_ns) {
@@ -133,6 +136,17 @@ static void one_that_fills_at_once_among_many_that_do_little_is_none_of_them(voi
     assert_true(world.wakes <= 10);
 }
 
+static void small_rings_that_fill_at_once_are_not_waited_for(void **state)
+{
+    struct world world = world_new(4, 48u << 10);
+
+    (void)state;
+    world.ring_bytes = 16u << 10;
+    run(&world, 1000);
+    assert_true(world.held_max <= world.ring_bytes * 3 / 4);
+    assert_true(world.wakes <= 10);
+}
+
 static void naps_grow_and_shrink_within_their_limits(void **state)
 {
     const struct mr_pass little = {.bytes = 100, .rings = 1};
@@ -183,6 +197,7 @@ int main(void)
         cmocka_unit_test(a_ring_that_fills_at_once_is_not_waited_for),
         cmocka_unit_test(
             one_that_fills_at_once_among_many_that_do_little_is_none_of_them),
+        cmocka_unit_test(small_rings_that_fill_at_once_are_not_waited_for),
         cmocka_unit_test(naps_grow_and_shrink_within_their_limits),
         cmocka_unit_test(rings_that_have_more_are_not_waited_for),
         cmocka_unit_test(with_clock_hybrid_every_pass_is_followed_by_a_nap),
