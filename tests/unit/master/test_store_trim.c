@@ -106,7 +106,8 @@ static void put_shape(struct mr_delta_writer *w, uint32_t scope, uint32_t path,
 
     mr_times_add(&stats.time, 1000 * (number + 1), true);
     for (uint64_t i = 0; i < 8; i++)
-        assert_int_equal(mr_histogram_add(&stats.histogram, 1000 << i, 1), MR_OK);
+        assert_int_equal(mr_histogram_add(&stats.histogram, UINT64_C(1000) << i, 1),
+                         MR_OK);
     mr_delta_shape_stat(w, mr_delta_shape(w, scope, path, root), window, &stats);
     mr_histogram_fini(&stats.histogram);
 }
