@@ -222,11 +222,9 @@ static void tell_over_max(struct mr_store *store, uint64_t used_bytes)
     mr_log_warn(
         "store %s: %" PRIu64 " bytes are in use, --store-max is %" PRIu64
         ", and all old windows are gone: what is left is of all time, or of the last "
-        "hour, "
-        "and stays. Nothing is lost, and it may grow on; give it a larger --store-max, "
-        "or, "
-        "with a new --store, lower limits of the model (--max-paths, --max-shapes, "
-        "--max-exemplar-bytes)",
+        "hour, and stays. Nothing is lost, and it may grow on; give it a larger "
+        "--store-max, or, with a new --store, lower limits of the model (--max-paths, "
+        "--max-shapes, --max-exemplar-bytes)",
         store->directory, used_bytes, store->config.max_bytes);
 }
 
