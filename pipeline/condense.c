@@ -5,15 +5,10 @@
 #include <string.h>
 
 #include "base/assert.h"
-#include "base/compiler.h"
+#include "pipeline/condense_private.h"
 
 #define CAPACITY_FIRST 16u
 #define CAPACITY_KEPT 256u /* by reset; what is larger goes back */
-/* The log: bytes of an event in it, and its sizes in events. At first less than the open calls of a trace that waits would take. */
-#define LOG_EVENT (sizeof(struct mr_event) + sizeof(uint16_t))
-#define LOG_FIRST 16u
-#define LOG_KEPT 4096u /* by reset; what is larger goes back */
-#define LOG_PART 4     /* of the budget: what logs may fill of it */
 
 void mr_condense_init(struct mr_condense *condense, struct mr_condense_budget *budget,
                       uint32_t limit)
@@ -46,9 +41,9 @@ static void release_ranks(struct mr_condense *condense)
     condense->ranks = NULL;
 }
 
-static void release_log(struct mr_condense *condense)
+void mr_condense_release_log(struct mr_condense *condense)
 {
-    condense->budget->used -= condense->log_capacity * LOG_EVENT;
+    condense->budget->used -= condense->log_capacity * MR_CONDENSE_LOG_EVENT;
     free(condense->log);
     condense->log = NULL;
     condense->log_capacity = 0;
@@ -56,36 +51,22 @@ static void release_log(struct mr_condense *condense)
 
 void mr_condense_fini(struct mr_condense *condense)
 {
-    release_log(condense);
+    mr_condense_release_log(condense);
     release_ranks(condense);
     release_kept(condense);
     release_open(condense);
 }
 
-static uint32_t log_most(const struct mr_condense_budget *budget)
-{
-    return budget->log_most ? budget->log_most : MR_CONDENSE_LOG_MIN;
-}
-
-/* A trace ended without a look at its log, or grew out of it. */
-static void learn_log(struct mr_condense_budget *budget, bool is_enough)
-{
-    uint32_t most = is_enough ? 2 * log_most(budget) : log_most(budget) / 2;
-
-    most = most < MR_CONDENSE_LOG_MAX ? most : MR_CONDENSE_LOG_MAX;
-    budget->log_most = most > MR_CONDENSE_LOG_MIN ? most : MR_CONDENSE_LOG_MIN;
-}
-
 void mr_condense_reset(struct mr_condense *condense)
 {
     if (condense->log_count >= MR_CONDENSE_LOG_MIN / 2)
-        learn_log(condense->budget, true);
+        mr_condense_learn_log(condense->budget, true);
     if (condense->kept_capacity > CAPACITY_KEPT)
         release_kept(condense);
     if (condense->open_capacity > CAPACITY_KEPT)
         release_open(condense);
-    if (condense->log_capacity > LOG_KEPT)
-        release_log(condense);
+    if (condense->log_capacity > MR_CONDENSE_LOG_KEPT)
+        mr_condense_release_log(condense);
     release_ranks(condense);
     *condense = (struct mr_condense){.budget = condense->budget,
                                      .limit = condense->limit,
@@ -97,9 +78,8 @@ void mr_condense_reset(struct mr_condense *condense)
                                      .log_capacity = condense->log_capacity};
 }
 
-/* Doubles `*items`, up to `most` of them, within the budget. */
-static bool grow(struct mr_condense *condense, void **items, uint32_t *capacity,
-                 size_t size, uint32_t most)
+bool mr_condense_grow(struct mr_condense *condense, void **items, uint32_t *capacity,
+                      size_t size, uint32_t most)
 {
     uint32_t wanted = *capacity ? 2 * *capacity : CAPACITY_FIRST;
     void *grown = NULL;
@@ -121,15 +101,10 @@ static bool grow(struct mr_condense *condense, void **items, uint32_t *capacity,
     return true;
 }
 
-static bool is_longer(uint64_t a_ns, uint64_t a_number, uint64_t b_ns, uint64_t b_number)
-{
-    return (a_ns > b_ns) | ((a_ns == b_ns) & (a_number < b_number));
-}
-
 static bool comes_before(const struct mr_condense_rank *a,
                          const struct mr_condense_rank *b)
 {
-    return is_longer(a->total_ns, a->number, b->total_ns, b->number);
+    return mr_condense_is_longer(a->total_ns, a->number, b->total_ns, b->number);
 }
 
 static void swap(struct mr_condense_rank *a, struct mr_condense_rank *b)
@@ -210,7 +185,8 @@ static void drop_shorter(struct mr_condense *condense)
     for (uint32_t i = 0; i < condense->kept_count; i++) {
         const struct mr_condense_call *call = &condense->kept[i];
 
-        if (!is_longer(shortest.total_ns, shortest.number, call->total_ns, call->number))
+        if (!mr_condense_is_longer(shortest.total_ns, shortest.number, call->total_ns,
+                                   call->number))
             condense->kept[count++] = *call;
     }
     MR_ASSERT(count == condense->limit);
@@ -220,9 +196,9 @@ static void drop_shorter(struct mr_condense *condense)
     condense->is_full = true;
 }
 
-static MR_NOINLINE void keep(struct mr_condense *condense,
-                             const struct mr_condense_open *call, uint64_t total_ns,
-                             const struct mr_event *close)
+MR_NOINLINE void mr_condense_keep(struct mr_condense *condense,
+                                  const struct mr_condense_open *call, uint64_t total_ns,
+                                  const struct mr_event *close)
 {
     void *kept = condense->kept;
 
@@ -231,8 +207,8 @@ static MR_NOINLINE void keep(struct mr_condense *condense,
     if (condense->kept_count == 2 * condense->limit)
         drop_shorter(condense);
     if (condense->kept_count == condense->kept_capacity) {
-        bool is_grown = grow(condense, &kept, &condense->kept_capacity,
-                             sizeof(*condense->kept), 2 * condense->limit);
+        bool is_grown = mr_condense_grow(condense, &kept, &condense->kept_capacity,
+                                         sizeof(*condense->kept), 2 * condense->limit);
 
         condense->kept = kept;
         if (!is_grown)
@@ -251,236 +227,6 @@ static MR_NOINLINE void keep(struct mr_condense *condense,
                       ? MR_EXEMPLAR_CALL_INCOMPLETE
                       : 0u) |
                  (close->flags & MR_EVENT_UNWOUND ? MR_EXEMPLAR_CALL_UNWOUND : 0u)};
-}
-
-static void open_call(struct mr_condense *condense, const struct mr_event *event,
-                      uint64_t ns)
-{
-    void *open = condense->open;
-
-    if (condense->apart || (condense->depth && event->flags & MR_EVENT_ROOT)) {
-        condense->apart++;
-        return;
-    }
-    if (condense->depth == MR_CONDENSE_DEPTH_MAX) {
-        if (condense->below++ == 0)
-            condense->below_ns = ns;
-        condense->opened++;
-        return;
-    }
-    if (condense->depth == condense->open_capacity) {
-        bool is_grown = grow(condense, &open, &condense->open_capacity,
-                             sizeof(*condense->open), MR_CONDENSE_DEPTH_MAX);
-
-        condense->open = open;
-        if (!is_grown)
-            return;
-    }
-    condense->open[condense->depth++] = (struct mr_condense_open){
-        .start_ns = ns, .number = condense->opened++, .site = event->site};
-}
-
-/* Of a call that is deeper than what is kept. */
-static void close_below(struct mr_condense *condense, uint64_t ns)
-{
-    condense->closed++;
-    if (--condense->below == 0)
-        condense->open[condense->depth - 1].child_ns += ns - condense->below_ns;
-}
-
-static void close_call(struct mr_condense *condense, const struct mr_event *event,
-                       uint64_t ns)
-{
-    const struct mr_condense_open *call;
-    uint64_t total_ns;
-
-    if (condense->apart) {
-        condense->apart--;
-        return;
-    }
-    if (condense->below) {
-        close_below(condense, ns);
-        return;
-    }
-    MR_ASSERT(condense->depth > 0);
-    call = &condense->open[--condense->depth];
-    total_ns = ns - call->start_ns;
-    if (!condense->is_full || is_longer(total_ns, call->number, condense->shortest_ns,
-                                        condense->shortest_number))
-        keep(condense, call, total_ns, event);
-    condense->closed++;
-    if (condense->depth)
-        condense->open[condense->depth - 1].child_ns += total_ns;
-}
-
-/* What run() keeps in registers. */
-struct run {
-    struct mr_condense_open *top; /* behind the innermost open call */
-    uint64_t opened, ns, shortest_ns;
-    uint32_t at;
-};
-
-/* Calls beside each other that are too short to be kept, and so is all that they call. */
-static MR_ALWAYS_INLINE void pass_over(struct run *run,
-                                       const struct mr_condense_piece *piece)
-{
-    uint64_t passed_ns = 0;
-
-    while (run->at < piece->count && piece->whole[run->at]) {
-        const struct mr_event *event = &piece->events[run->at];
-        const uint32_t calls = piece->whole[run->at];
-        const uint64_t end_ns = event[2 * (size_t)calls - 1].ns;
-
-        MR_DEBUG_ASSERT(mr_event_word(event) <=
-                        UINT32_MAX); /* it opens, without a flag */
-        if (end_ns - event->ns >= run->shortest_ns || event->ns < run->ns)
-            break;
-        passed_ns += end_ns - event->ns;
-        run->ns = end_ns;
-        run->opened += calls;
-        run->at += 2 * calls;
-    }
-    run->top[-1].child_ns += passed_ns;
-}
-
-/*
- * The many short calls of a long tree, without a branch that depends on whether one opens or closes (which no processor
- * foretells: 9 instead of 2 ns per event). Takes events until one is anything else, ends a call that may be kept, or the root.
- */
-static uint32_t run(struct mr_condense *condense, const struct mr_condense_piece *piece,
-                    uint32_t from)
-{
-    const struct mr_condense_open *bottom = condense->open + 1,
-                                  *last = condense->open + condense->open_capacity - 1;
-    struct run run = {.top = condense->open + condense->depth,
-                      .opened = condense->opened,
-                      .ns = condense->last_ns,
-                      .shortest_ns = condense->shortest_ns,
-                      .at = from};
-
-    for (pass_over(&run, piece); run.at < piece->count; pass_over(&run, piece)) {
-        const struct mr_event *event = &piece->events[run.at];
-        const uint64_t word = mr_event_word(event), closes = word >> 32;
-        struct mr_condense_open *call;
-        uint64_t total_ns;
-
-        if (MR_UNLIKELY(closes > 1 || event->ns < run.ns)) /* or it has flags */
-            break;
-        call = run.top - closes;
-        if (MR_UNLIKELY(call < bottom || run.top >= last))
-            break;
-        total_ns = (event->ns - call->start_ns) & (0 - closes);
-        if (MR_UNLIKELY(total_ns >= run.shortest_ns))
-            break;
-        run.ns = event->ns;
-        call[-1].child_ns += total_ns;
-        *call = (struct mr_condense_open){.start_ns = run.ns,
-                                          .number = run.opened,
-                                          .site = (uint32_t)word}; /* or it is gone */
-        run.opened += !closes;
-        run.top = call + !closes;
-        run.at++;
-    }
-    condense->depth = (uint32_t)(run.top - condense->open);
-    condense->opened = run.opened;
-    condense->closed = run.opened - condense->depth;
-    condense->last_ns = run.ns;
-    return run.at;
-}
-
-static void step(struct mr_condense *condense, const struct mr_event *event)
-{
-    if (event->kind != MR_EVENT_OPEN && event->kind != MR_EVENT_CLOSE)
-        return;
-    if (event->ns > condense->last_ns)
-        condense->last_ns = event->ns;
-    if (event->kind == MR_EVENT_OPEN)
-        open_call(condense, event, condense->last_ns);
-    else
-        close_call(condense, event, condense->last_ns);
-}
-
-static void take(struct mr_condense *condense, const struct mr_condense_piece *piece)
-{
-    uint32_t at = 0;
-
-    while (at < piece->count && !condense->is_given_up) {
-        if (condense->is_full && condense->depth > 0 && !condense->apart &&
-            !condense->below)
-            at = run(condense, piece, at);
-        if (at < piece->count)
-            step(condense, &piece->events[at++]);
-    }
-}
-
-/* Beside its events. */
-static uint16_t *log_whole(const struct mr_condense *condense)
-{
-    void *end = condense->log ? condense->log + condense->log_capacity : NULL;
-
-    return end;
-}
-
-void mr_condense_feed(struct mr_condense *condense, const struct mr_condense_piece *piece)
-{
-    const struct mr_condense_piece log = {condense->log, log_whole(condense),
-                                          condense->log_count};
-
-    take(condense, &log);
-    condense->log_count = 0;
-    if (condense->log_capacity > LOG_KEPT)
-        release_log(condense);
-    take(condense, piece);
-}
-
-/* Room for `count` more events in the log: false when they are too many, or there is no memory for them. */
-static bool make_log_room(struct mr_condense *condense, uint32_t count)
-{
-    const struct mr_condense_budget *budget = condense->budget;
-    uint32_t wanted = condense->log_count + count, capacity = LOG_FIRST;
-    struct mr_event *grown;
-    size_t more;
-
-    if (wanted <= condense->log_capacity)
-        return true;
-    while (capacity < wanted)
-        capacity *= 2;
-    more = (capacity - condense->log_capacity) * LOG_EVENT;
-    if (budget->used + more > budget->limit / LOG_PART)
-        return false;
-    grown = malloc(capacity * LOG_EVENT);
-    if (!grown)
-        return false;
-    if (condense->log_count) {
-        memcpy(grown, condense->log, condense->log_count * sizeof(*grown));
-        memcpy(grown + capacity, log_whole(condense),
-               condense->log_count * sizeof(uint16_t));
-    }
-    free(condense->log);
-    condense->budget->used += more;
-    condense->log = grown;
-    condense->log_capacity = capacity;
-    return true;
-}
-
-void mr_condense_later(struct mr_condense *condense,
-                       const struct mr_condense_piece *piece)
-{
-    bool is_begun = condense->opened > 0 || condense->is_given_up;
-    bool is_small = condense->log_count == 0 && piece->count < LOG_FIRST;
-    bool is_long = piece->count + condense->log_count > log_most(condense->budget);
-    uint32_t count = condense->log_count;
-
-    if (!is_begun && is_long)
-        learn_log(condense->budget, false);
-    if (is_begun || is_small || is_long || !make_log_room(condense, piece->count)) {
-        mr_condense_feed(condense, piece);
-        return;
-    }
-    memcpy(condense->log + count, piece->events, piece->count * sizeof(*piece->events));
-    memcpy(log_whole(condense) + count, piece->whole,
-           piece->count * sizeof(*piece->whole));
-    condense->log_count += piece->count;
 }
 
 /*

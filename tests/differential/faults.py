@@ -20,6 +20,7 @@ LINKS = "pipeline/filters/reduce_links.c"
 JOINER = "pipeline/joiner.c"
 JOINED = "pipeline/joiner_shape.c"
 CONDENSE = "pipeline/condense.c"
+CONDENSE_FEED = "pipeline/condense_feed.c"
 TEMPLATE = "pipeline/filters/reduce_templates_find.c"
 LANDING = "pipeline/filters/reconstruct_landing.c"
 OUTER = "pipeline/filters/reconstruct_outer.c"
@@ -124,10 +125,10 @@ FAULTS = {
     "trace-over-with-its-root": (JOINED, "        if ((int64_t)(end_ns - joined->end_ns) > 0)\n            joined->end_ns = end_ns;\n", "        (void)end_ns;\n"),
     "circle-by-arrival": (JOINED, "        if (mr_id_compare(joiner->slots[up].part.id, joiner->slots[top].part.id) < 0)\n", "        if (up < top)\n"),
     "place-of-a-run": (JOINED, "                free_place += child->size;\n", "                free_place++;\n"),
-    "longest-calls-the-later": (CONDENSE, "(a_number < b_number)", "(a_number > b_number)"),
-    "whole-call-is-one": (CONDENSE, "        run->opened += calls;\n", "        run->opened++;\n"),
+    "longest-calls-the-later": (CONDENSE, "a->total_ns, a->number, b->total_ns, b->number", "a->total_ns, b->number, b->total_ns, a->number"),
+    "whole-call-is-one": (CONDENSE_FEED, "        run->opened += calls;\n", "        run->opened++;\n"),
     "elided-with-what-is-kept": (CONDENSE, "    outer->elided_ns -= call->total_ns;\n", ""),
-    "exemplar-has-another-trace-in-it": (CONDENSE, "condense->apart || (condense->depth && event->flags & MR_EVENT_ROOT)", "condense->apart"),
+    "exemplar-has-another-trace-in-it": (CONDENSE_FEED, "condense->apart || (condense->depth && event->flags & MR_EVENT_ROOT)", "condense->apart"),
     "exemplar-by-the-last-start": ("net/exemplar.c", "        return a->start_ns < b->start_ns;", "        return a->start_ns > b->start_ns;"),
     "two-traces-one-exemplar": ("pipeline/filters/reduce_exemplars.c", "trace->closed + trace->frame - outers", "trace->closed"),
 }
