@@ -202,6 +202,7 @@ MR_NOINLINE void mr_condense_keep(struct mr_condense *condense,
 {
     void *kept = condense->kept;
 
+    MR_DEBUG_ASSERT(condense->depth < condense->open_capacity);
     if (condense->kept_count == condense->limit && !make_ranks(condense))
         return;
     if (condense->kept_count == 2 * condense->limit)

@@ -25,6 +25,13 @@
  * where such a one is too short to be kept, all of it is passed over at once: what is looked at are the calls that are kept,
  * and those that they call themselves.
  *
+ * Whoever follows the calls itself need not have them looked at a second time. Once as many calls are kept as may be, most that
+ * end are too short: it notes the few others, and feeds these.
+ *
+ *     least_ns = mr_condense_least_ns(&c);           // UINT64_MAX: events must be fed; asked before each piece
+ *     ended[n++] = (struct mr_condense_noted){...};  // each call that ends in the piece after least_ns or more
+ *     mr_condense_feed_noted(&c, &noted);            // in the place of the piece
+ *
  * Trees of forced roots inside it (an OPEN with MR_EVENT_ROOT) are passed over: they are traces of their own. One thread.
  */
 #ifndef MR_PIPELINE_CONDENSE_H
@@ -57,6 +64,26 @@ struct mr_condense_piece {
     const uint16_t *whole;
     uint32_t count;
 };
+
+/* A call of a piece that is open at its end, or has ended in it. */
+#define MR_CONDENSE_BEFORE UINT32_MAX
+struct mr_condense_noted {
+    uint64_t child_ns; /* of the calls that it called itself, so far */
+    uint32_t opened,
+        closed;     /* its events; it was open BEFORE the piece; `closed` of ended ones */
+    uint32_t depth; /* calls of the tree around it */
+};
+
+/* What is to be known of a piece all of whose events open or close calls of the tree, in order and without flags. */
+struct mr_condense_notes {
+    const struct mr_event *events;
+    uint32_t count;
+    uint32_t ended_count, open_count; /* open: at most MR_CONDENSE_NOTED_DEPTH */
+    const struct mr_condense_noted
+        *ended; /* all that took least_ns, in the order of their ends */
+    const struct mr_condense_noted *open; /* all, by depth */
+};
+#define MR_CONDENSE_NOTED_DEPTH 128u
 
 struct mr_condense_open {
     uint64_t start_ns, child_ns;
@@ -92,6 +119,8 @@ struct mr_condense {
     uint64_t opened, closed;
     uint64_t shortest_ns, shortest_number; /* of the `limit` longest so far, if is_full */
     bool is_full, is_given_up;
+    bool
+        is_odd; /* other sums of called calls are not the same: something was lost, or is another tree's */
 };
 
 /* Allocates nothing yet. `limit` is 1 .. MR_EXEMPLAR_CALLS_MAX; the budget is borrowed. */
@@ -104,6 +133,11 @@ void mr_condense_feed(struct mr_condense *condense,
 /* The same, but it may wait until the next mr_condense_feed(), which may be of no events. */
 void mr_condense_later(struct mr_condense *condense,
                        const struct mr_condense_piece *piece);
+/* How long a call takes at least that is to be noted, if the next piece may be noted; UINT64_MAX if it may not. */
+uint64_t mr_condense_least_ns(const struct mr_condense *condense);
+/* As mr_condense_feed() of the events, after a mr_condense_least_ns() that allowed it. */
+void mr_condense_feed_noted(struct mr_condense *condense,
+                            const struct mr_condense_notes *notes);
 /* Into `calls`, which has room for `limit`; how many. The root is closed and nothing was given up. */
 uint32_t mr_condense_finish(struct mr_condense *condense, struct mr_exemplar_call *calls);
 

@@ -30,6 +30,7 @@ static void open_call(struct mr_condense *condense, const struct mr_event *event
 
     if (condense->apart || (condense->depth && event->flags & MR_EVENT_ROOT)) {
         condense->apart++;
+        condense->is_odd = true;
         return;
     }
     if (condense->depth == MR_CONDENSE_DEPTH_MAX) {
@@ -163,6 +164,8 @@ static void step(struct mr_condense *condense, const struct mr_event *event)
 {
     if (event->kind != MR_EVENT_OPEN && event->kind != MR_EVENT_CLOSE)
         return;
+    condense->is_odd |= event->ns < condense->last_ns ||
+                        event->flags & (MR_EVENT_INCOMPLETE | MR_EVENT_UNKNOWN);
     if (event->ns > condense->last_ns)
         condense->last_ns = event->ns;
     if (event->kind == MR_EVENT_OPEN)

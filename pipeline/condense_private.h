@@ -4,6 +4,7 @@
  *
  *     condense.c       which calls stay, and what is told of them
  *     condense_feed.c  events -> calls that end
+ *     condense_noted.c  the same, of calls that were noted
  */
 #ifndef MR_PIPELINE_CONDENSE_PRIVATE_H
 #define MR_PIPELINE_CONDENSE_PRIVATE_H

@@ -284,6 +284,7 @@ static enum mr_status take_run(struct mr_reduce *reduce, struct mr_reduce_stream
     reduce->nesting = nesting;
     reduce->nodes_known = reduce->nodes.count;
     mr_reduce_mark_dirty(reduce, stream);
+    mr_reduce_noted_begin(reduce, stream);
     status = run_events(reduce, stream, &taken);
     reduce->taken += taken;
     if (reduce->config->has_marks)

@@ -292,6 +292,16 @@ static enum mr_status close_on(struct mr_reduce *reduce, struct mr_reduce_stream
     return status;
 }
 
+/* The innermost call ends with `event`, the one at hand. */
+static void note(struct mr_reduce *reduce, const struct mr_reduce_stream *stream,
+                 const struct mr_event *event)
+{
+    const struct mr_open_call *frame = &stream->frames[stream->depth - 1];
+
+    if (event->ns - frame->enter_ns >= reduce->noted.least_ns)
+        mr_reduce_note(reduce, frame, stream->depth - 1, reduce->place - reduce->taken);
+}
+
 static enum mr_status close_call(struct mr_reduce *reduce,
                                  struct mr_reduce_stream *stream,
                                  const struct mr_event *event)
@@ -300,6 +310,7 @@ static enum mr_status close_call(struct mr_reduce *reduce,
     enum mr_status status;
 
     MR_ASSERT(stream->depth > 0);
+    note(reduce, stream, event);
     if (!mr_reduce_in_window(reduce, event->ns))
         mr_reduce_enter_window(reduce, event->ns);
     status = true_path(reduce, stream, event, &path);
@@ -380,6 +391,8 @@ static enum mr_status note_status(struct mr_reduce_stream *stream,
 enum mr_status mr_reduce_step(struct mr_reduce *reduce, struct mr_reduce_stream *stream,
                               const struct mr_event *event)
 {
+    if (event->kind > MR_EVENT_CLOSE || event->flags)
+        reduce->noted.is_left = true;
     if (event->kind == MR_EVENT_VALUE)
         return mr_reduce_counts_value(reduce, stream, event);
     if (event->kind == MR_EVENT_WORD)

@@ -106,6 +106,7 @@ void mr_reduce_exemplars_drop(struct mr_reduce *reduce, struct mr_trace *trace)
     mr_reduce_asked_drop(trace);
     if (!trace->condense)
         return;
+    reduce->noted.least_ns = UINT64_MAX;
     if (exemplars->spare_count < SPARE_MAX) {
         mr_condense_reset(trace->condense);
         exemplars->spare[exemplars->spare_count++] = trace->condense;
@@ -138,8 +139,11 @@ void mr_reduce_exemplars_carry(struct mr_reduce *reduce, struct mr_reduce_stream
     if (reduce->config->exemplar_calls == 0)
         return;
     for (uint32_t i = 0; i < stream->trace_count; i++) {
-        mr_reduce_asked_carry(reduce, stream, &stream->traces[i], event_count);
-        feed(reduce, &stream->traces[i], event_count, false);
+        struct mr_trace *trace = &stream->traces[i];
+
+        mr_reduce_asked_carry(reduce, stream, trace, event_count);
+        if (!mr_reduce_noted_carry(reduce, stream, trace, event_count))
+            feed(reduce, trace, event_count, false);
     }
 }
 

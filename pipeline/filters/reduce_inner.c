@@ -21,7 +21,8 @@ struct hot {
     const struct mr_open_call *bottom;        /* the first frame */
     struct mr_nesting *nesting;               /* of the batch, if it is checked here */
     const struct mr_open_call
-        *heard; /* calls below this frame end in reconstruct's sight */
+        *heard;        /* calls below this frame end in reconstruct's sight */
+    uint64_t least_ns; /* calls that took as long are noted */
     bool is_collecting, is_folded;
     bool is_refused; /* the tree has a new node past the budget: it stopped collecting */
 };
@@ -183,6 +184,9 @@ static bool take_template(struct mr_reduce *reduce, struct hot *hot, uint32_t pa
         !mr_templates_keep(reduce, template, hot->at))
         return false;
     last = hot->at + (size_t)2 * template->calls - 1;
+    if (MR_UNLIKELY(last->ns - hot->at->ns >= hot->least_ns))
+        mr_reduce_note_template(reduce, template, (uint32_t)(hot->top - hot->bottom) + 1,
+                                (uint32_t)(hot->at - hot->events));
     reduce->whole[hot->at - hot->events] = (uint16_t) template->calls;
     parent->child_ns += last->ns - hot->at->ns;
     hot->at = last;
@@ -213,7 +217,7 @@ static MR_ALWAYS_INLINE bool take_leaf(struct mr_reduce *reduce, struct hot *hot
     uint32_t bin = total ? mr_reduce_bin(reduce, total) : 0;
     uint32_t node = MR_NODE_NONE;
 
-    if (MR_UNLIKELY(!mr_reduce_in_window(reduce, end_ns) ||
+    if (MR_UNLIKELY(!mr_reduce_in_window(reduce, end_ns) || total >= hot->least_ns ||
                     path->window != reduce->window ||
                     (total && !mr_bins_has(&path->bins, bin))))
         return false;
@@ -280,6 +284,9 @@ static MR_ALWAYS_INLINE bool close_fast(struct mr_reduce *reduce, struct hot *ho
         return false;
     if (hot->is_collecting && !collect_fast(reduce, hot, path))
         return false;
+    if (MR_UNLIKELY(total >= hot->least_ns))
+        mr_reduce_note(reduce, frame, (uint32_t)(frame - hot->bottom),
+                       (uint32_t)(hot->at - hot->events));
     frame[-1].child_ns += total;
     note_whole(reduce, hot);
     hot->top--;
@@ -334,6 +341,7 @@ uint32_t mr_reduce_inner(struct mr_reduce *reduce, struct mr_reduce_stream *stre
                       .at = reduce->events + first,
                       .first = reduce->events + first,
                       .end = reduce->events + reduce->event_count,
+                      .least_ns = reduce->noted.least_ns,
                       .is_collecting = stream->is_collecting};
     uint32_t done, depth;
 

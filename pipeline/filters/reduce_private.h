@@ -15,6 +15,7 @@
  *     reduce_links.c   sends, receives, hand-offs: parts
  *     reduce_marks.c   what the spool must know with a delta; streams that go on from one
  *     reduce_exemplars.c single traces: exemplars, statistics per path of a shape
+ *     reduce_noted.c   what is known of a single trace's calls while they are counted
  *     reduce_asked.c   single traces that somebody asked for
  */
 #ifndef MR_PIPELINE_FILTERS_REDUCE_PRIVATE_H
@@ -273,6 +274,16 @@ struct mr_reduce_exemplars {
     uint64_t credit_ns; /* CLOCK_MONOTONIC up to which credit was given */
 };
 
+/* reduce_noted.c: of the run at hand. */
+#define MR_REDUCE_NOTED_MAX 1024u
+struct mr_reduce_noted {
+    uint64_t least_ns; /* calls that took as long are noted; UINT64_MAX: none is */
+    uint32_t root;     /* frame of the trace's root */
+    uint32_t ended_count;
+    bool is_left; /* there are other events, or too many calls: they must be looked at */
+    struct mr_condense_noted ended[MR_REDUCE_NOTED_MAX], open[MR_CONDENSE_NOTED_DEPTH];
+};
+
 /* reduce_asked.c */
 struct mr_reduce_answer { /* that waits for the next delta */
     struct mr_id request;
@@ -361,13 +372,14 @@ struct mr_reduce {
     uint32_t event_count;
     uint16_t
         whole[MR_BATCH_EVENTS_MAX]; /* of them, as pipeline/condense.h wants it; else 0 */
-    struct mr_nesting *nesting;     /* is checked here; NULL: they are well nested */
-    uint64_t told_ns;               /* CLOCK_MONOTONIC of the last delta */
-    uint64_t group;                 /* of the payloads of the next one */
-    struct mr_id teller;            /* this lane, as a teller of open traces */
-    uint64_t telling;               /* its last one that has said which there are */
-    uint64_t gained_ns;             /* and of the last tick that found something gained */
-    bool had_open;                  /* the last delta told of open traces */
+    struct mr_reduce_noted noted;
+    struct mr_nesting *nesting; /* is checked here; NULL: they are well nested */
+    uint64_t told_ns;           /* CLOCK_MONOTONIC of the last delta */
+    uint64_t group;             /* of the payloads of the next one */
+    struct mr_id teller;        /* this lane, as a teller of open traces */
+    uint64_t telling;           /* its last one that has said which there are */
+    uint64_t gained_ns;         /* and of the last tick that found something gained */
+    bool had_open;              /* the last delta told of open traces */
     struct mr_bin_index bin_index;
     struct mr_reduce_marks marks;
 };
@@ -661,6 +673,21 @@ struct mr_exemplar mr_reduce_exemplar_of(const struct mr_reduce_stream *stream,
 enum mr_status mr_reduce_exemplar_numbers(struct mr_reduce *reduce,
                                           struct mr_reduce_pending *pending,
                                           uint32_t *path, uint32_t *shape);
+
+/* reduce_noted.c */
+/* A run of events begins: which calls are to be noted. */
+void mr_reduce_noted_begin(struct mr_reduce *reduce,
+                           const struct mr_reduce_stream *stream);
+/* The innermost call ends with event `at` of the run, after reduce->noted.least_ns or more. */
+void mr_reduce_note(struct mr_reduce *reduce, const struct mr_open_call *frame,
+                    uint32_t depth, uint32_t at);
+/* A call that was counted in bulk took as long: notes it, and those in it that did. It began with event `at`. */
+void mr_reduce_note_template(struct mr_reduce *reduce, const struct mr_template *template,
+                             uint32_t depth, uint32_t at);
+/* The run ends. False: the trace's events must be looked at. */
+bool mr_reduce_noted_carry(struct mr_reduce *reduce,
+                           const struct mr_reduce_stream *stream,
+                           const struct mr_trace *trace, uint32_t event_count);
 
 /* reduce_asked.c */
 void mr_reduce_asked_open(struct mr_reduce *reduce);

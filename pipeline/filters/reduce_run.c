@@ -397,6 +397,7 @@ static bool take_link(struct mr_reduce *reduce, struct mr_reduce_stream *stream,
     const struct mr_event *event = &reduce->events[*at];
     const struct mr_event *end = reduce->events + reduce->event_count;
 
+    reduce->noted.is_left = true;
     for (; event != end && *status == MR_OK && mr_event_is_passed_on(event); event++)
         *status = mr_reduce_link(reduce, stream, event);
     *at = (uint32_t)(event - reduce->events);

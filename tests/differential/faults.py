@@ -27,6 +27,7 @@ OUTER = "pipeline/filters/reconstruct_outer.c"
 HOT = "pipeline/filters/reconstruct.c"
 INNER = "pipeline/filters/reduce_inner.c"
 FOLLOW = "pipeline/filters/reduce_follow.c"
+NOTED = "pipeline/filters/reduce_noted.c"
 
 # name: (file, place, what stands there instead)
 FAULTS = {
@@ -127,6 +128,10 @@ FAULTS = {
     "place-of-a-run": (JOINED, "                free_place += child->size;\n", "                free_place++;\n"),
     "longest-calls-the-later": (CONDENSE, "a->total_ns, a->number, b->total_ns, b->number", "a->total_ns, b->number, b->total_ns, a->number"),
     "whole-call-is-one": (CONDENSE_FEED, "        run->opened += calls;\n", "        run->opened++;\n"),
+    "noted-among-other-events": (CALLS, "        reduce->noted.is_left = true;\n", "        (void)reduce;\n"),
+    "noted-after-another-tree": (CONDENSE_FEED, "        condense->is_odd = true;\n", ""),
+    "noted-template-without-its-calls": (NOTED, "                    .child_ns = below[i],\n", ""),
+    "noted-call-of-an-earlier-run": (NOTED, "        return MR_CONDENSE_BEFORE;\n", "        return 0;\n"),
     "elided-with-what-is-kept": (CONDENSE, "    outer->elided_ns -= call->total_ns;\n", ""),
     "exemplar-has-another-trace-in-it": (CONDENSE_FEED, "condense->apart || (condense->depth && event->flags & MR_EVENT_ROOT)", "condense->apart"),
     "exemplar-by-the-last-start": ("net/exemplar.c", "        return a->start_ns < b->start_ns;", "        return a->start_ns > b->start_ns;"),

@@ -40,8 +40,9 @@ static void grow_tree(struct tree *tree, struct mr_test_random *random)
 
     tree->event_count = tree->call_count = 0;
     do {
-        bool opens = depth == 0 ||
-                     (tree->call_count < most && mr_test_random_below(random, 20) < 10);
+        bool opens =
+            depth == 0 || (tree->call_count < most &&
+                           (depth == 1 || mr_test_random_below(random, 20) < 10));
 
         if (opens) {
             struct naive *call = &tree->calls[tree->call_count];
@@ -104,18 +105,80 @@ static uint32_t expect(struct tree *tree, struct mr_exemplar_call *calls)
     return count;
 }
 
-/* Of the calls that lie in the piece, where some of them end is known. */
-static void feed_in_pieces(struct mr_condense *condense, const struct tree *tree,
-                           struct mr_test_random *random)
+/* What who follows the calls has to note of a piece. */
+struct noting {
+    struct mr_condense_noted ended[PIECE_MAX], open[CALLS_MAX];
+    struct mr_condense_notes notes;
+};
+
+static void note_close(struct noting *noting, const struct tree *tree, uint32_t from,
+                       uint32_t close, uint64_t least_ns)
+{
+    const struct mr_condense_noted *call = &noting->open[--noting->notes.open_count];
+    uint64_t total_ns = tree->events[close].ns - tree->events[call->opened].ns;
+
+    if (call->depth > 0)
+        noting->open[call->depth - 1].child_ns += total_ns;
+    if (close < from || total_ns < least_ns)
+        return;
+    noting->ended[noting->notes.ended_count] = *call;
+    noting->ended[noting->notes.ended_count].closed = close - from;
+    noting->ended[noting->notes.ended_count++].opened =
+        call->opened < from ? MR_CONDENSE_BEFORE : call->opened - from;
+}
+
+static void note_piece(struct noting *noting, const struct tree *tree, uint32_t from,
+                       uint32_t count, uint64_t least_ns)
+{
+    noting->notes = (struct mr_condense_notes){.events = tree->events + from,
+                                               .count = count,
+                                               .ended = noting->ended,
+                                               .open = noting->open};
+    for (uint32_t i = 0; i < from + count; i++) {
+        uint32_t depth = noting->notes.open_count;
+
+        if (tree->events[i].kind == MR_EVENT_CLOSE) {
+            note_close(noting, tree, from, i, least_ns);
+            continue;
+        }
+        noting->open[depth] = (struct mr_condense_noted){.opened = i, .depth = depth};
+        noting->notes.open_count++;
+    }
+    for (uint32_t i = 0; i < noting->notes.open_count; i++)
+        noting->open[i].opened = noting->open[i].opened < from
+                                     ? MR_CONDENSE_BEFORE
+                                     : noting->open[i].opened - from;
+}
+
+/* False: the piece must be fed. The end of the root, which has a flag, has to be. */
+static bool feed_noted(struct mr_condense *condense, const struct tree *tree,
+                       uint32_t from, uint32_t count)
+{
+    static struct noting noting;
+    uint64_t least_ns = mr_condense_least_ns(condense);
+
+    if (least_ns == UINT64_MAX || from + count == tree->event_count)
+        return false;
+    note_piece(&noting, tree, from, count, least_ns);
+    if (noting.notes.open_count > MR_CONDENSE_NOTED_DEPTH)
+        return false;
+    mr_condense_feed_noted(condense, &noting.notes);
+    return true;
+}
+
+/* Of the calls that lie in the piece, where some of them end is known. Returns how many pieces were noted. */
+static uint32_t feed_in_pieces(struct mr_condense *condense, const struct tree *tree,
+                               struct mr_test_random *random)
 {
     static const struct mr_condense_piece nothing;
     uint16_t whole[PIECE_MAX];
-    uint32_t at = 0;
+    uint32_t at = 0, noted = 0, copied = (uint32_t)mr_test_random_below(random, 9);
+    uint64_t piece_max = 1 + mr_test_random_below(random, PIECE_MAX);
 
     while (at < tree->event_count) {
         struct mr_condense_piece piece = {
             tree->events + at, whole,
-            1 + (uint32_t)mr_test_random_below(random, PIECE_MAX)};
+            1 + (uint32_t)mr_test_random_below(random, piece_max)};
 
         if (piece.count > tree->event_count - at)
             piece.count = tree->event_count - at;
@@ -124,13 +187,17 @@ static void feed_in_pieces(struct mr_condense *condense, const struct tree *tree
                                mr_test_random_below(random, 4) > 0
                            ? tree->whole[at + i]
                            : 0;
-        if (mr_test_random_below(random, 8) > 0)
+        if (mr_test_random_below(random, 3) > 0 &&
+            feed_noted(condense, tree, at, piece.count))
+            noted++;
+        else if (mr_test_random_below(random, 8) < copied)
             mr_condense_later(condense, &piece);
         else
             mr_condense_feed(condense, &piece);
         at += piece.count;
     }
     mr_condense_feed(condense, &nothing);
+    return noted;
 }
 
 static void the_longest_calls_are_kept_however_the_tree_is_cut(void **state)
@@ -138,6 +205,7 @@ static void the_longest_calls_are_kept_however_the_tree_is_cut(void **state)
     struct mr_test_random random = mr_test_random_new();
     struct tree *tree = calloc(1, sizeof(*tree));
     struct mr_condense_budget budget = {.limit = 1 << 20};
+    uint32_t noted = 0;
 
     (void)state;
     assert_non_null(tree);
@@ -151,7 +219,7 @@ static void the_longest_calls_are_kept_however_the_tree_is_cut(void **state)
         choose(tree, limit);
         mr_condense_init(&condense, &budget, limit);
         for (int again = 0; again < 2; again++) {
-            feed_in_pieces(&condense, tree, &random);
+            noted += feed_in_pieces(&condense, tree, &random);
             assert_false(condense.is_given_up);
             assert_int_equal(condense.closed, tree->call_count);
             count = mr_condense_finish(&condense, calls);
@@ -170,6 +238,7 @@ static void the_longest_calls_are_kept_however_the_tree_is_cut(void **state)
         mr_condense_fini(&condense);
         assert_int_equal(budget.used, 0);
     }
+    assert_true(noted > 100);
     free(tree);
 }
 
@@ -198,6 +267,7 @@ static void a_forced_root_inside_is_passed_over(void **state)
     feed_one(&condense, MR_EVENT_VALUE, 0, 14, 0);
     feed_one(&condense, MR_EVENT_OPEN, 4, 15, 0);
     feed_one(&condense, MR_EVENT_CLOSE, 4, 16, MR_EVENT_FAILED);
+    assert_true(mr_condense_least_ns(&condense) == UINT64_MAX);
     feed_one(&condense, MR_EVENT_CLOSE, 1, 20, MR_EVENT_ROOT | MR_EVENT_UNWOUND);
     assert_int_equal(mr_condense_finish(&condense, calls), 2);
     assert_int_equal(condense.closed, 2);
