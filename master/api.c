@@ -179,7 +179,19 @@ static const struct route *find_route(const char *path, const char **tail)
     return NULL;
 }
 
-/* Unknown parameters are refused: a misspelt one would silently show something else. */
+/* Parameters before number `count` that have its name. */
+static bool is_again(const struct mr_api_request *request, size_t count)
+{
+    for (size_t i = 0; i < count; i++)
+        if (strcmp(request->params[i].name, request->params[count].name) == 0)
+            return true;
+    return false;
+}
+
+/*
+ * Unknown parameters are refused: a misspelt one would silently show something else. So would the second of two that say different
+ * things.
+ */
 static void check_params(struct mr_api_request *request, const struct route *route)
 {
     char wanted[32];
@@ -190,6 +202,9 @@ static void check_params(struct mr_api_request *request, const struct route *rou
         if (size >= (int)sizeof(wanted) || !strstr(route->params, wanted) ||
             strchr(request->params[i].name, ','))
             mr_api_fail(request, 400, "parameter '%.40s' is not known here",
+                        request->params[i].name);
+        else if (is_again(request, i))
+            mr_api_fail(request, 400, "parameter '%s' is given twice",
                         request->params[i].name);
     }
 }

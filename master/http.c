@@ -118,17 +118,23 @@ static enum MHD_Result send_page(struct MHD_Connection *connection,
 struct params {
     struct mr_api_param items[MR_API_PARAMS_MAX];
     size_t count;
-    bool too_many;
+    const char *fault; /* NULL: none */
 };
 
 static enum MHD_Result take_param(void *context, enum MHD_ValueKind kind,
-                                  const char *name, const char *value)
+                                  const char *name, size_t name_size, const char *value,
+                                  size_t value_size)
 {
     struct params *params = context;
 
     MR_UNUSED(kind);
     if (params->count == MR_API_PARAMS_MAX) {
-        params->too_many = true;
+        params->fault = "too many parameters";
+        return MHD_NO;
+    }
+    /* What stands behind it would be left out without a word. */
+    if (strlen(name) != name_size || (value && strlen(value) != value_size)) {
+        params->fault = "a parameter has a byte that is 0";
         return MHD_NO;
     }
     params->items[params->count++] = (struct mr_api_param){name, value ? value : ""};
@@ -141,9 +147,9 @@ static enum MHD_Result answer_api(struct MHD_Connection *connection,
     struct params params = {.count = 0};
     struct mr_api_reply reply;
 
-    MHD_get_connection_values(connection, MHD_GET_ARGUMENT_KIND, take_param, &params);
-    if (params.too_many)
-        return send_error(connection, 400, "too many parameters");
+    MHD_get_connection_values_n(connection, MHD_GET_ARGUMENT_KIND, take_param, &params);
+    if (params.fault)
+        return send_error(connection, 400, params.fault);
     if (mr_api_answer(http->api, path, params.items, params.count, &reply) != MR_OK)
         return send_error(connection, 503, "out of memory");
     return send_reply(connection, &reply);

@@ -92,6 +92,8 @@ class Api(Case):
                 ("/api/v1/shapes/" + "g" * 32, 400, "hexadecimal"), ("/api/v1/ledger?source=x", 400, "source"),
                 ("/api/v1/functions?" + "&".join("p%d=1" % i for i in range(40)), 400, "parameters"),
                 ("/..%2f..%2fetc/passwd", 404, "no such path"),
+                ("/api/v1/functions?limit=1&limit=2", 400, "'limit' is given twice"),
+                ("/api/v1/functions?limit=1&find=%00a", 400, "byte"), ("/api/v1/functions?fi%00nd=a", 400, "byte"),
                 ("/metrics?x=%3Cscript%3E", 400, "'x'")):
             answer, headers, body = self.server.request("GET", path)
             self.assertEqual(answer, status, path)
