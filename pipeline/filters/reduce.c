@@ -231,6 +231,7 @@ static enum mr_status begin_batch(struct mr_reduce *reduce, const struct mr_batc
 {
     enum mr_status status = MR_OK;
 
+    mr_reduce_age_calls(reduce);
     if (batch->wall_shift_ns != reduce->wall_shift_ns) {
         reduce->wall_shift_ns = batch->wall_shift_ns;
         reduce->window_start_ns =

@@ -4,6 +4,18 @@
 
 #define CAPACITY_FIRST 16u /* of each stream: there may be 10,000 that wait */
 #define SEARCH_MAX 64u
+#define AGE_PERIOD (UINT32_C(1) << 30) /* events */
+
+void mr_reduce_age_calls(struct mr_reduce *reduce)
+{
+    if (MR_LIKELY(reduce->taken - reduce->aged < AGE_PERIOD))
+        return;
+    reduce->aged = reduce->taken;
+    for (struct mr_reduce_stream *stream = reduce->streams; stream; stream = stream->next)
+        for (uint32_t i = 0; i < stream->depth; i++)
+            if (reduce->taken - stream->frames[i].opened > MR_REDUCE_OLD)
+                stream->frames[i].opened = reduce->taken - MR_REDUCE_OLD;
+}
 
 enum mr_status mr_reduce_prepare(struct mr_reduce *reduce, uint32_t path, uint32_t bin)
 {

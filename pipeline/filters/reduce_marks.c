@@ -232,6 +232,7 @@ static enum mr_status reopen(struct mr_reduce *reduce, struct mr_reduce_stream *
         return status;
     stream->last -= !(call->flags & MR_EVENT_UNKNOWN); /* it is in it already */
     stream->frames[stream->depth - 1].child_ns = call->child_ns;
+    stream->frames[stream->depth - 1].opened = reduce->taken - MR_REDUCE_OLD;
     return MR_OK;
 }
 

@@ -6,15 +6,12 @@
 #include "base/assert.h"
 #include "pipeline/filters/reduce_private.h"
 
-/* Of a call in the run at hand, whose first event was `first` of all. An older one may seem to be in it: `opened` comes round. */
-static uint32_t place_of(const struct mr_reduce *reduce, const struct mr_open_call *frame,
-                         uint32_t first, uint32_t before)
+/* Of a call, in the run of `count` events whose first was `first` of all. */
+static uint32_t place_of(const struct mr_open_call *frame, uint32_t first, uint32_t count)
 {
     uint32_t place = frame->opened - first;
 
-    if (place >= before || reduce->events[place].ns != frame->enter_ns)
-        return MR_CONDENSE_BEFORE;
-    return place;
+    return place < count ? place : MR_CONDENSE_BEFORE;
 }
 
 void mr_reduce_noted_begin(struct mr_reduce *reduce,
@@ -48,7 +45,7 @@ void mr_reduce_note(struct mr_reduce *reduce, const struct mr_open_call *frame,
 {
     add(&reduce->noted,
         &(struct mr_condense_noted){.child_ns = frame->child_ns,
-                                    .opened = place_of(reduce, frame, reduce->taken, at),
+                                    .opened = place_of(frame, reduce->taken, at),
                                     .closed = at,
                                     .depth = depth});
 }
@@ -109,10 +106,10 @@ bool mr_reduce_noted_carry(struct mr_reduce *reduce,
     for (uint32_t i = 0; i < depth; i++) {
         const struct mr_open_call *frame = &stream->frames[trace->frame + i];
 
-        noted->open[i] = (struct mr_condense_noted){
-            .child_ns = frame->child_ns,
-            .opened = place_of(reduce, frame, first, event_count),
-            .depth = i};
+        noted->open[i] =
+            (struct mr_condense_noted){.child_ns = frame->child_ns,
+                                       .opened = place_of(frame, first, event_count),
+                                       .depth = i};
     }
     mr_condense_feed_noted(trace->condense, &notes);
     return true;

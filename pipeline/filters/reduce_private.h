@@ -76,8 +76,9 @@ struct mr_open_call {
     uint32_t path;
     uint32_t first_child; /* its children on the child stack begin here */
     uint64_t child_ns;
-    uint32_t flags;      /* enum mr_event_flag of its OPEN; FAILED: so far */
-    uint32_t opened;     /* place of its OPEN among all events taken, modulo 2^32 */
+    uint32_t flags; /* enum mr_event_flag of its OPEN; FAILED: so far */
+    uint32_t
+        opened; /* place of its OPEN among all events taken; see mr_reduce_age_calls() */
     uint32_t last, next; /* paths of the child before, and of the likely next one */
     uint64_t closes;     /* its site in the low half; see mr_open_call_closes() */
     uint64_t hash;       /* folded: of its site and its children so far (shapes.h) */
@@ -325,6 +326,7 @@ struct mr_reduce {
     uint32_t
         repeat_count; /* of the lane's streams; decode counts off (pipeline/repeat.h) */
     uint32_t taken;   /* events of earlier batches, modulo 2^32 */
+    uint32_t aged;    /* `taken` at the last mr_reduce_age_calls() that did something */
     uint32_t place;   /* of the event at hand of mr_reduce_step(), among all */
     uint32_t nodes_known; /* nodes below this number are older than the batch */
     struct mr_shape *shapes;
@@ -469,7 +471,13 @@ bool mr_reduce_stepped(const struct mr_reduce *reduce,
 /* The run ends, of which the first `taken` events were taken: tells reconstruct how calls nest now. */
 void mr_reduce_tell_nesting(struct mr_reduce *reduce,
                             const struct mr_reduce_stream *stream, uint32_t taken);
-/* reduce_calls.c: any event at all. */
+/*
+ * reduce_calls.c. How many events ago a call was opened is known modulo 2^32 only: after 86 s at 50 M events a second a call would be as
+ * good as new, and other calls' events its own. So now and then, before a batch, the calls that are older than half of that become half as old.
+ */
+#define MR_REDUCE_OLD (UINT32_C(1) << 31)
+void mr_reduce_age_calls(struct mr_reduce *reduce);
+/* Any event at all. */
 enum mr_status mr_reduce_step(struct mr_reduce *reduce, struct mr_reduce_stream *stream,
                               const struct mr_event *event);
 /*

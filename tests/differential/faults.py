@@ -131,7 +131,7 @@ FAULTS = {
     "noted-among-other-events": (CALLS, "        reduce->noted.is_left = true;\n", "        (void)reduce;\n"),
     "noted-after-another-tree": (CONDENSE_FEED, "        condense->is_odd = true;\n", ""),
     "noted-template-without-its-calls": (NOTED, "                    .child_ns = below[i],\n", ""),
-    "noted-call-of-an-earlier-run": (NOTED, "        return MR_CONDENSE_BEFORE;\n", "        return 0;\n"),
+    "noted-call-of-an-earlier-run": (NOTED, "return place < count ? place : MR_CONDENSE_BEFORE;", "return place < count ? place : 0;"),
     "elided-with-what-is-kept": (CONDENSE, "    outer->elided_ns -= call->total_ns;\n", ""),
     "exemplar-has-another-trace-in-it": (CONDENSE_FEED, "condense->apart || (condense->depth && event->flags & MR_EVENT_ROOT)", "condense->apart"),
     "exemplar-by-the-last-start": ("net/exemplar.c", "        return a->start_ns < b->start_ns;", "        return a->start_ns > b->start_ns;"),
