@@ -3,6 +3,7 @@
 
 #include "cli/render.h"
 
+#include <stdbool.h>
 #include <string.h>
 
 #define ANONYMOUS "(anonymous namespace)"
@@ -19,6 +20,18 @@ static size_t bare_size(const char *name)
     return size;
 }
 
+/* Whether a name before number `at` makes the same glob: it is of another build, or has other parameters. */
+static bool is_again(const char *const *names, size_t at)
+{
+    size_t size = bare_size(names[at]);
+
+    for (size_t i = 0; i < at; i++)
+        if (bare_size(names[i]) == size && strncmp(names[i], names[at], size) == 0 &&
+            !names[i][size] == !names[at][size])
+            return true;
+    return false;
+}
+
 /* The names as globs: of a C++ function, without its parameters. */
 static enum mr_status put_globs(const char *const *names, size_t count,
                                 struct mr_buffer *out)
@@ -28,6 +41,8 @@ static enum mr_status put_globs(const char *const *names, size_t count,
     for (size_t i = 0; i < count && status == MR_OK; i++) {
         size_t size = bare_size(names[i]);
 
+        if (is_again(names, i))
+            continue;
         status = mr_render_line(out, "%s%.*s%s", i ? "," : "", (int)size, names[i],
                                 names[i][size] ? "*" : "");
     }

@@ -121,6 +121,7 @@ static json_t *function_json(const struct mr_summary *summary,
     (void)json_object_set_new(object, "site", id_json(row->site));
     set_text(object, "name", row->name);
     set_text(object, "module", row->module);
+    set_text(object, "build_id", row->build);
     set_text(object, "file", row->file);
     set_number(object, "line", row->line);
     set_number(object, "calls", row->calls);

@@ -127,6 +127,21 @@ static const char *render_mean(const struct mr_summary *summary, uint64_t sum_ns
                        : mr_render_ns(sum_ns / calls, text);
 }
 
+/* Of the build id as much as tells two apart. */
+#define BUILD_DIGITS 8
+
+static void put_where(const struct mr_summary_function *row, struct mr_grid *grid)
+{
+    const char *build = !row->has_twin ? "" : *row->build ? row->build : "none";
+    const char *before = *build ? " (build " : "", *after = *build ? ")" : "";
+
+    if (*row->file && row->line)
+        mr_grid_cell(grid, "%s:%" PRIu32 "%s%.*s%s", file_name(row->file), row->line,
+                     before, BUILD_DIGITS, build, after);
+    else
+        mr_grid_cell(grid, "%s%s%.*s%s", row->module, before, BUILD_DIGITS, build, after);
+}
+
 static void put_function_row(const struct mr_summary *summary,
                              const struct mr_summary_function *row, struct mr_grid *grid)
 {
@@ -147,10 +162,7 @@ static void put_function_row(const struct mr_summary *summary,
         mr_grid_cell(grid, "%s", render_count_of(summary, row, i, text));
     mr_grid_cell(grid, "%s%s%s", row->name, row->is_outer ? " (outer)" : "",
                  row->pruned.sources ? " (pruned)" : "");
-    if (*row->file && row->line)
-        mr_grid_cell(grid, "%s:%" PRIu32, file_name(row->file), row->line);
-    else
-        mr_grid_cell(grid, "%s", row->module);
+    put_where(row, grid);
 }
 
 #define FUNCTION_COLUMNS 7

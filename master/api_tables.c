@@ -64,9 +64,10 @@ static json_t *function(const struct mr_summary *summary,
 {
     bool timed = row->is_timed;
     json_t *object = json_pack(
-        "{s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:b}", "site",
+        "{s:o, s:o, s:o, s:o, s:b, s:o, s:o, s:o, s:o, s:o, s:o, s:b}", "site",
         mr_json_id(row->site), "name", mr_json_text(row->name), "module",
-        mr_json_text(row->module), "file", mr_json_text(row->file), "line",
+        mr_json_text(row->module), "build_id", mr_json_text(row->build), "has_twin",
+        row->has_twin, "file", mr_json_text(row->file), "line",
         mr_json_u64_if(row->line > 0, row->line), "calls", mr_json_u64(row->calls), "ok",
         mr_json_u64(row->ok), "failed", mr_json_u64(row->failed), "incomplete",
         mr_json_u64(row->incomplete), "outer", row->is_outer);

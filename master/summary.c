@@ -147,6 +147,7 @@ static void name_function(struct make *make, struct mr_summary_function *functio
     function->name = label(make, site);
     function->is_named = site->name[0] != '\0';
     function->module = keep(make, site->module);
+    function->build = mr_summary_build_of(site, make->arena);
     function->file = keep(make, site->file);
     function->line = site->line;
 }
@@ -174,7 +175,7 @@ static enum mr_status make_functions(struct make *make)
         status = mr_summary_make_counters(make->root, make->arena, summary);
     for (size_t i = 0; i < summary->function_count; i++)
         name_function(make, &summary->functions[i]);
-    return status;
+    return status == MR_OK ? mr_summary_find_twins(summary) : status;
 }
 
 static void set_quantile(const struct mr_histogram *h, double q,

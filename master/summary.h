@@ -57,9 +57,11 @@ struct mr_summary_function { /* largest self time first */
     const char *name; /* never empty: module+0xoffset or the id where no name is known */
     bool is_named;    /* by a symbol or a span, not by the above */
     const char *module; /* file the code lies in, or application of a span; may be "" */
-    const char *file;   /* of the source; may be "" */
-    uint32_t line;      /* 0: unknown */
-    uint64_t calls;     /* ok + failed + incomplete */
+    const char *build;  /* build id of that file, hexadecimal; "": it has none */
+    bool has_twin; /* another of these rows, of another build, has its name and place */
+    const char *file; /* of the source; may be "" */
+    uint32_t line;    /* 0: unknown */
+    uint64_t calls;   /* ok + failed + incomplete */
     uint64_t ok, failed, incomplete;
     bool is_timed; /* ok + failed > 0: the times below mean something */
     bool is_outer; /* an outer frame somewhere */

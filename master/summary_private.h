@@ -35,6 +35,11 @@ enum mr_status mr_summary_make_open(const struct mr_model_root *root, uint64_t n
                                     size_t limit, struct mr_arena *arena,
                                     struct mr_summary *summary);
 
+/* The build id of a site's file; "" without one, or without memory. */
+const char *mr_summary_build_of(const struct mr_model_site *site, struct mr_arena *arena);
+/* has_twin of all functions, which are named. MR_ENOMEM. */
+enum mr_status mr_summary_find_twins(const struct mr_summary *summary);
+
 /* MR_ENOMEM. */
 enum mr_status mr_summary_make_kept(const struct mr_model_root *root,
                                     struct mr_arena *arena, struct mr_summary *summary);

@@ -26,6 +26,7 @@ interface Open {
 interface Opens { total: number; open: Open[]; }
 interface Func {
     site: string; name: string; module: string | null; file: string | null; line: Num;
+    build_id: string | null; has_twin: boolean;
     calls: number; failed: number; incomplete: number; outer: boolean;
     self_ns: Num; total_ns: Num; self_max_ns: Num;
     pruned: Pruned | null; self_includes_pruned: boolean;
@@ -493,7 +494,8 @@ function tail(path: string | null, parts: number): string {
 
 function place(row: Func, isShort: boolean): string {
     const file = isShort ? tail(row.file, 2) : row.file || "";
-    return [isShort ? tail(row.module, 1) : row.module, file && row.line ? file + ":" + row.line : file,
+    const build = row.has_twin ? "build " + (isShort ? (row.build_id || "none").slice(0, 8) : row.build_id || "none") : "";
+    return [isShort ? tail(row.module, 1) : row.module, build, file && row.line ? file + ":" + row.line : file,
         row.outer ? "outer frame" : ""].filter(Boolean).join(" \u00b7 ");
 }
 

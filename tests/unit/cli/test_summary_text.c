@@ -14,6 +14,7 @@ static struct mr_summary_function functions[] = {
     {.site = {0, 1},
      .name = "serve",
      .module = "server",
+     .build = "0123456789abcdef",
      .file = "/src/server/serve.c",
      .line = 42,
      .calls = 1000,
@@ -25,6 +26,7 @@ static struct mr_summary_function functions[] = {
     {.site = {0, 2},
      .name = "leaf",
      .module = "server",
+     .build = "0123456789abcdef",
      .file = "",
      .calls = 2000,
      .ok = 2000,
@@ -34,6 +36,7 @@ static struct mr_summary_function functions[] = {
     {.site = {0, 3},
      .name = "main",
      .module = "server",
+     .build = "0123456789abcdef",
      .file = "",
      .calls = 1,
      .incomplete = 1,
@@ -376,18 +379,62 @@ static void names_cannot_forge_lines_nor_drive_the_terminal(void **state)
     entries[0].app = "server";
 }
 
-static void what_a_tick_hides_is_a_bound_and_not_0(void **state)
+static void of_functions_that_look_the_same_the_build_is_told(void **state)
 {
     struct mr_summary_function rows[] = {
-        {.name = "f", .module = "", .file = "", .calls = 3, .ok = 3, .is_timed = true},
+        {.name = "f",
+         .module = "m",
+         .build = "0123456789",
+         .file = "/s/f.c",
+         .line = 7,
+         .calls = 1,
+         .has_twin = true},
+        {.name = "f",
+         .module = "m",
+         .build = "",
+         .file = "/s/f.c",
+         .line = 7,
+         .calls = 1,
+         .has_twin = true},
         {.name = "g",
-         .module = "",
+         .module = "m",
+         .build = "fedcba9876",
          .file = "",
-         .calls = 4,
-         .ok = 4,
-         .is_timed = true,
-         .self_ns = 40,
-         .total_ns = 40}};
+         .calls = 1,
+         .has_twin = true},
+        {.name = "h", .module = "m", .build = "fedcba9876", .file = "", .calls = 1}};
+    struct mr_summary summary = {
+        .functions = rows, .function_count = 4, .function_total = 4, .calls = 4};
+    struct mr_buffer out;
+    const char *text;
+
+    (void)state;
+    text = text_into(&summary, &out);
+    assert_non_null(strstr(text, " f         f.c:7 (build 01234567)\n"));
+    assert_non_null(strstr(text, " f         f.c:7 (build none)\n"));
+    assert_non_null(strstr(text, " g         m (build fedcba98)\n"));
+    assert_non_null(strstr(text, " h         m\n"));
+    mr_buffer_fini(&out);
+}
+
+static void what_a_tick_hides_is_a_bound_and_not_0(void **state)
+{
+    struct mr_summary_function rows[] = {{.name = "f",
+                                          .module = "",
+                                          .build = "",
+                                          .file = "",
+                                          .calls = 3,
+                                          .ok = 3,
+                                          .is_timed = true},
+                                         {.name = "g",
+                                          .module = "",
+                                          .build = "",
+                                          .file = "",
+                                          .calls = 4,
+                                          .ok = 4,
+                                          .is_timed = true,
+                                          .self_ns = 40,
+                                          .total_ns = 40}};
     struct mr_summary_entry entry = {
         .name = "f", .app = "", .count = 3, .ok = 3, .is_timed = true, .max_ns = 999};
     struct mr_summary_source source = {.app = "app", .pid = 7};
@@ -445,6 +492,9 @@ static void a_clock_that_is_not_the_one_asked_for_is_told(void **state)
 
 static void short_calls_are_named_when_they_are_most(void **state)
 {
+    static const char *const names[] = {
+        "p0", "p1", "p2",  "p3", "p4", "ns::f(int, int)", "p6", "/lib/stripped.so+0x10",
+        "p8", "p9", "p10", "p11"};
     struct mr_summary_function rows[12];
     struct mr_summary summary = {.functions = rows,
                                  .function_count = 12,
@@ -457,12 +507,8 @@ static void short_calls_are_named_when_they_are_most(void **state)
     (void)state;
     memset(rows, 0, sizeof(rows));
     for (uint32_t i = 0; i < 12; i++) {
-        rows[i] = (struct mr_summary_function){.name = i == 5   ? "ns::f(int, int)"
-                                                       : i == 7 ? "/lib/stripped.so+0x10"
-                                                                : "plain",
-                                               .is_named = i != 7,
-                                               .module = "",
-                                               .file = ""};
+        rows[i] = (struct mr_summary_function){
+            .name = names[i], .is_named = i != 7, .module = "", .build = "", .file = ""};
         rows[i].calls = 100;
         rows[i].cheap_calls = i == 5 ? 90 : i;
         summary.calls += rows[i].calls;
@@ -475,8 +521,8 @@ static void short_calls_are_named_when_they_are_most(void **state)
     text = text_into(&summary, &out);
     assert_non_null(strstr(text, "Short calls: 58.3 % of all have bodies under 20 ns"));
     assert_non_null(strstr(text, "less the 9 ns"));
-    assert_non_null(strstr(text, "MILLRACE_EXCEPT='ns::f*,plain,plain,plain,plain,plain,"
-                                 "plain,plain,plain'")); /* ten, the most first */
+    assert_non_null(strstr(text, "MILLRACE_EXCEPT='ns::f*,p11,p10,p9,p8,p6,p4,"
+                                 "p3,p2'")); /* ten, the most first; one has no name */
     mr_buffer_fini(&out);
     for (uint32_t i = 0; i < 12; i++)
         rows[i].is_named = false;
@@ -495,6 +541,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(what_hangs_is_told_with_its_stack),
         cmocka_unit_test(names_cannot_forge_lines_nor_drive_the_terminal),
+        cmocka_unit_test(of_functions_that_look_the_same_the_build_is_told),
         cmocka_unit_test(what_a_tick_hides_is_a_bound_and_not_0),
         cmocka_unit_test(a_clock_that_is_not_the_one_asked_for_is_told),
         cmocka_unit_test(short_calls_are_named_when_they_are_most),
