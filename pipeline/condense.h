@@ -69,19 +69,18 @@ struct mr_condense_piece {
 #define MR_CONDENSE_BEFORE UINT32_MAX
 struct mr_condense_noted {
     uint64_t child_ns; /* of the calls that it called itself, so far */
-    uint32_t opened,
-        closed;     /* its events; it was open BEFORE the piece; `closed` of ended ones */
-    uint32_t depth; /* calls of the tree around it */
+    uint32_t opened;   /* its event, or BEFORE the piece */
+    uint32_t closed;   /* the same, of one that has ended */
+    uint32_t depth;    /* calls of the tree around it */
 };
 
 /* What is to be known of a piece all of whose events open or close calls of the tree, in order and without flags. */
 struct mr_condense_notes {
     const struct mr_event *events;
     uint32_t count;
-    uint32_t ended_count, open_count; /* open: at most MR_CONDENSE_NOTED_DEPTH */
-    const struct mr_condense_noted
-        *ended; /* all that took least_ns, in the order of their ends */
-    const struct mr_condense_noted *open; /* all, by depth */
+    uint32_t ended_count, open_count;      /* open: at most MR_CONDENSE_NOTED_DEPTH */
+    const struct mr_condense_noted *ended; /* that took least_ns, by their ends */
+    const struct mr_condense_noted *open;  /* all, by depth */
 };
 #define MR_CONDENSE_NOTED_DEPTH 128u
 
@@ -119,8 +118,7 @@ struct mr_condense {
     uint64_t opened, closed;
     uint64_t shortest_ns, shortest_number; /* of the `limit` longest so far, if is_full */
     bool is_full, is_given_up;
-    bool
-        is_odd; /* other sums of called calls are not the same: something was lost, or is another tree's */
+    bool is_odd; /* child_ns may differ from what others sum up: a loss, another tree */
 };
 
 /* Allocates nothing yet. `limit` is 1 .. MR_EXEMPLAR_CALLS_MAX; the budget is borrowed. */
