@@ -11,9 +11,9 @@ const char *mr_summary_build_of(const struct mr_model_site *site, struct mr_aren
 {
     char text[2 * MR_BUILD_ID_MAX + 1];
     const char *copy;
-    uint32_t size = site->build_id_size;
+    size_t size = site->build_id_size;
 
-    for (uint32_t i = 0; i < size; i++) {
+    for (size_t i = 0; i < size; i++) {
         text[2 * i] = digits[site->build_id[i] >> 4];
         text[2 * i + 1] = digits[site->build_id[i] & 15];
     }
@@ -21,6 +21,10 @@ const char *mr_summary_build_of(const struct mr_model_site *site, struct mr_aren
     copy = mr_arena_copy(arena, mr_span_of_text(text));
     return copy ? copy : "";
 }
+
+struct row {
+    struct mr_summary_function *function;
+};
 
 static bool has_line(const struct mr_summary_function *function)
 {
@@ -35,8 +39,8 @@ static const char *place_of(const struct mr_summary_function *function)
 /* By what is shown of them. */
 static int by_look(const void *a, const void *b)
 {
-    const struct mr_summary_function *left = *(struct mr_summary_function *const *)a;
-    const struct mr_summary_function *right = *(struct mr_summary_function *const *)b;
+    const struct mr_summary_function *left = ((const struct row *)a)->function;
+    const struct mr_summary_function *right = ((const struct row *)b)->function;
     uint32_t left_line = has_line(left) ? left->line : 0;
     uint32_t right_line = has_line(right) ? right->line : 0;
     int order = strcmp(left->name, right->name);
@@ -47,26 +51,25 @@ static int by_look(const void *a, const void *b)
 }
 
 /* `count` functions that look the same: mostly one, else mostly of different builds. */
-static void mark(struct mr_summary_function **same, size_t count)
+static void mark(const struct row *same, size_t count)
 {
     bool differ = false;
 
     for (size_t i = 1; i < count; i++)
-        differ |= strcmp(same[i]->build, same[0]->build) != 0;
+        differ |= strcmp(same[i].function->build, same[0].function->build) != 0;
     for (size_t i = 0; i < count; i++)
-        same[i]->has_twin = differ;
+        same[i].function->has_twin = differ;
 }
 
 enum mr_status mr_summary_find_twins(const struct mr_summary *summary)
 {
     size_t count = summary->function_count, first = 0;
-    struct mr_summary_function **rows =
-        calloc(count + 1, sizeof(struct mr_summary_function *));
+    struct row *rows = calloc(count + 1, sizeof(*rows));
 
     if (!rows)
         return MR_ENOMEM;
     for (size_t i = 0; i < count; i++)
-        rows[i] = &summary->functions[i];
+        rows[i].function = &summary->functions[i];
     qsort(rows, count, sizeof(*rows), by_look);
     for (size_t i = 1; i <= count; i++) {
         if (i < count && by_look(&rows[first], &rows[i]) == 0)
