@@ -301,20 +301,22 @@ static MR_ALWAYS_INLINE MR_NO_INSTRUMENT bool mr_ring_shares(
 /*
  * An event with the time of the last read. All that a word depends on beside its bits is
  * in the view since that read; what does not hold any more shows in `until`, or, where a
- * handler has come between and read anew, in `stamp`.
+ * handler has come between and read anew, in `stamp`. So nothing of the view is read behind
+ * that look: with the base of the next lap the word would go before the ring's first.
  */
 static MR_ALWAYS_INLINE MR_NO_INSTRUMENT void mr_ring_event_shared(
     struct mr_thread *thread, uint64_t bits)
 {
-    uint64_t word = bits | mr_arch_reload(&thread->tick.stamp), slot;
-    uint64_t index = mr_arch_reserve(&thread->cursor);
+    uint64_t word = bits | mr_arch_reload(&thread->tick.stamp);
+    uint64_t base = mr_arch_reload(&thread->tick.base);
+    uint64_t index = mr_arch_reserve(&thread->cursor), slot;
 
     if (MR_UNLIKELY(mr_arch_has_reached(index, &thread->tick.until) ||
                     mr_arch_differs_low(word, &thread->tick.stamp))) {
         mr_ring_event_again(thread, bits, index);
         return;
     }
-    slot = thread->tick.base + index * sizeof(uint64_t);
+    slot = base + index * sizeof(uint64_t);
     mr_store_release((_Atomic uint64_t *)(uintptr_t)slot, word); /* [W] */
     mr_arch_prefetch_write(slot + MR_RING_AHEAD_BYTES);
 }

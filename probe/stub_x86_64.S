@@ -237,34 +237,29 @@
  */
     begin_stub mr_site_stub_hybrid, .Lreturn_hybrid
     .cfi_remember_state
-    save %rax
-    save %rcx
-    save %rdx
+    save_four
     movq mr_thread_self@GOTTPOFF(%rip), %rcx
     movq mr_tick(%rip), %rdx /* the number */
     cmpq %fs:MR_STUB_THREAD_TICK_NUMBER(%rcx), %rdx
     jne .Lread_hybrid
-    movl 24(%rsp), %eax
+    movl 32(%rsp), %eax
     shlq $32, %rax
     orq %fs:MR_STUB_THREAD_TICK_STAMP(%rcx), %rax
+    movq %fs:MR_STUB_THREAD_TICK_BASE(%rcx), %rsi /* not behind the look at the stamp */
     movl $1, %edx
     xaddq %rdx, %fs:MR_STUB_THREAD_CURSOR(%rcx)
     cmpq %fs:MR_STUB_THREAD_TICK_UNTIL(%rcx), %rdx
     jae .Lagain_hybrid
     cmpl %fs:MR_STUB_THREAD_TICK_STAMP(%rcx), %eax
     jne .Lagain_hybrid
-    movq %fs:MR_STUB_THREAD_TICK_BASE(%rcx), %rcx
-    movq %rax, (%rcx,%rdx,8) /* [W] of probe/ring.h */
-    prefetchw MR_STUB_AHEAD_HYBRID_BYTES(%rcx,%rdx,8)
+    movq %rax, (%rsi,%rdx,8) /* [W] of probe/ring.h */
+    prefetchw MR_STUB_AHEAD_HYBRID_BYTES(%rsi,%rdx,8)
     .cfi_remember_state
-    restore %rdx
-    restore %rcx
-    restore %rax
+    restore_four
     return_to_site
 .Lread_hybrid:
     .cfi_restore_state
     .cfi_remember_state
-    save %rsi
     cmpq %fs:MR_STUB_THREAD_TICK_SEEN(%rcx), %rdx
     je .Lread /* it does not move, or nobody ticks */
     cmpq $0, %fs:MR_STUB_THREAD_WORDS(%rcx)
@@ -272,7 +267,6 @@
     jmp .Lthrough_c
 .Lagain_hybrid:
     .cfi_restore_state
-    save %rsi
     jmp .Lagain
 .Lreturn_hybrid:
     .cfi_restore_state
