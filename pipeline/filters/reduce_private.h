@@ -473,7 +473,7 @@ void mr_reduce_tell_nesting(struct mr_reduce *reduce,
                             const struct mr_reduce_stream *stream, uint32_t taken);
 /*
  * reduce_calls.c. How many events ago a call was opened is known modulo 2^32 only: after 86 s at 50 M events a second a call would be as
- * good as new, and other calls' events its own. So now and then, before a batch, the calls that are older than half of that become half as old.
+ * good as new, and other calls' events its own. So now and then, before a batch, calls that are older than MR_REDUCE_OLD are made exactly that old.
  */
 #define MR_REDUCE_OLD (UINT32_C(1) << 31)
 void mr_reduce_age_calls(struct mr_reduce *reduce);
