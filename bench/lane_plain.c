@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/compiler.h"
+#include "base/pages.h"
 
 #define NODES_MAX (1u << 16)
 #define SLOTS ((size_t)4 * NODES_MAX)
@@ -50,19 +51,33 @@ struct lane_plain {
     struct stack *stacks[STACKS_MAX];
 };
 
+/* On large pages where there are some, as the tables of the lane. */
+static void *new_table(size_t size)
+{
+    void *table = mr_pages_alloc(size);
+
+    CHECK(table);
+    memset(table, 0, size);
+    return table;
+}
+
+static void free_hashes(struct hashes *hashes)
+{
+    if (hashes->slots)
+        mr_pages_free(hashes->slots, HASH_SLOTS * sizeof(*hashes->slots));
+}
+
 struct lane_plain *lane_plain_new(bool is_consed)
 {
     struct lane_plain *plain = calloc(1, sizeof(*plain));
 
     CHECK(plain);
-    plain->nodes = aligned_alloc(MR_CACHE_LINE, NODES_MAX * sizeof(*plain->nodes));
-    plain->slots = calloc(SLOTS, sizeof(*plain->slots));
-    plain->shapes.slots = calloc(HASH_SLOTS, sizeof(*plain->shapes.slots));
+    plain->nodes = new_table(NODES_MAX * sizeof(*plain->nodes));
+    plain->slots = new_table(SLOTS * sizeof(*plain->slots));
+    plain->shapes.slots = new_table(HASH_SLOTS * sizeof(*plain->shapes.slots));
     if (is_consed)
-        plain->trees.slots = calloc(HASH_SLOTS, sizeof(*plain->trees.slots));
-    plain->bins = calloc(NODES_MAX * BINS, sizeof(*plain->bins));
-    CHECK(plain->nodes && plain->slots && plain->shapes.slots && plain->bins);
-    CHECK(plain->trees.slots || !is_consed);
+        plain->trees.slots = new_table(HASH_SLOTS * sizeof(*plain->trees.slots));
+    plain->bins = new_table(NODES_MAX * BINS * sizeof(*plain->bins));
     plain->nodes[0] = (struct node){.site = UINT32_MAX};
     plain->node_count = 1;
     lane_plain_choose(plain, 0);
@@ -94,11 +109,11 @@ void lane_plain_free(struct lane_plain *plain)
         return;
     for (uint32_t i = 0; i < STACKS_MAX; i++)
         free(plain->stacks[i]);
-    free(plain->nodes);
-    free(plain->slots);
-    free(plain->shapes.slots);
-    free(plain->trees.slots);
-    free(plain->bins);
+    mr_pages_free(plain->nodes, NODES_MAX * sizeof(*plain->nodes));
+    mr_pages_free(plain->slots, SLOTS * sizeof(*plain->slots));
+    free_hashes(&plain->shapes);
+    free_hashes(&plain->trees);
+    mr_pages_free(plain->bins, NODES_MAX * BINS * sizeof(*plain->bins));
     free(plain);
 }
 

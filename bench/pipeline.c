@@ -104,6 +104,8 @@ static enum mr_status choose(struct mr_pipeline_options *options, struct choice 
                 choice->streams[i] |= (mr_stream_kinds[i].in & sweep_groups[sweep]) != 0;
     if (options->quick && options->loops > QUICK_LOOPS)
         options->loops = QUICK_LOOPS;
+    if (options->quick)
+        options->delta_ms = 0;
     if (options->quick && options->events > QUICK_EVENTS)
         options->events = QUICK_EVENTS;
     return status;

@@ -154,6 +154,9 @@ struct mr_bench_lane *mr_bench_lane_new(const struct mr_bench_stream *stream,
                                         const struct mr_graph_node *keep);
 /* All frames of the stream; of one that was recorded as a source of its own, which lived later than the one before. */
 void mr_bench_lane_play(struct mr_bench_lane *lane, const struct mr_bench_stream *stream);
+/* From one delta to the next where `paths` have gained, as in a worker whose shortest period is `least_ns`. */
+uint64_t mr_bench_lane_period(const struct mr_bench_lane *lane, uint64_t least_ns,
+                              uint32_t paths);
 /* Makes a delta now. */
 void mr_bench_lane_tick(struct mr_bench_lane *lane);
 void mr_bench_lane_drain(struct mr_bench_lane *lane);

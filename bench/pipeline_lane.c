@@ -166,6 +166,15 @@ void mr_bench_lane_play(struct mr_bench_lane *lane, const struct mr_bench_stream
     lane->plays++;
 }
 
+uint64_t mr_bench_lane_period(const struct mr_bench_lane *lane, uint64_t least_ns,
+                              uint32_t paths)
+{
+    struct mr_reduce_config reduce = lane->reduce;
+
+    reduce.delta_period_ns = least_ns;
+    return mr_reduce_period(&reduce, paths);
+}
+
 void mr_bench_lane_tick(struct mr_bench_lane *lane)
 {
     lane->now_ns += TICK_NS;

@@ -10,6 +10,7 @@
 #include <string.h>
 
 #define LOOPS_WARM 2 /* paths, shapes and memory are made in the first */
+#define ROUNDS_MAX 1000
 /* Of --events: a start, three deltas and the first of everything are then a small part of a loop. */
 #define WORKER_TIMES 10
 #define COPY_BYTES (UINT32_C(64) << 10)
@@ -34,6 +35,7 @@ struct parts {
     struct lane_plain *plain, *consed;
     uint8_t *copy;
     struct mr_bench_lane *lanes[MR_BENCH_STAGES];
+    uint32_t rounds;                /* in a loop, until the lane is due to give a delta */
     struct mr_bench_worker *worker; /* NULL: not asked for */
     uint64_t worker_events;         /* that it is sent in a loop, at least */
     struct mr_bench_stream
@@ -110,29 +112,53 @@ static enum mr_status run_worker(struct parts *parts, double *ns)
     return status;
 }
 
-static enum mr_status run_loop(struct parts *parts, double ns[MR_BENCH_PART_COUNT])
+/* The stream, or its next loop, once through everything; adds what each took. */
+static void run_round(struct parts *parts, double ns[MR_BENCH_PART_COUNT])
 {
     double lanes[MR_BENCH_STAGES];
-    enum mr_status status;
 
-    ns[MR_BENCH_PART_MEMCPY] = run_memcpy(parts);
-    ns[MR_BENCH_PART_PLAIN] = run_plain(parts, parts->plain);
-    ns[MR_BENCH_PART_CONSED] = run_plain(parts, parts->consed);
+    if (parts->stream.made && parts->pushed > 0)
+        mr_bench_advance(&parts->stream);
+    ns[MR_BENCH_PART_MEMCPY] += run_memcpy(parts);
+    ns[MR_BENCH_PART_PLAIN] += run_plain(parts, parts->plain);
+    ns[MR_BENCH_PART_CONSED] += run_plain(parts, parts->consed);
     for (uint32_t i = 0; i < MR_BENCH_STAGES; i++)
         lanes[i] = run_lane(parts, i);
-    ns[MR_BENCH_PART_DELTA] = run_delta(parts);
-    ns[MR_BENCH_PART_DECODE] = lanes[0];
-    ns[MR_BENCH_PART_RECONSTRUCT] = lanes[1] - lanes[0];
-    ns[MR_BENCH_PART_REDUCE] = lanes[2] - lanes[1];
-    ns[MR_BENCH_PART_ANALYSIS] = lanes[2] - lanes[0];
-    ns[MR_BENCH_PART_LANE] = lanes[2];
-    for (int i = 0; i < MR_BENCH_PART_WORKER; i++)
-        ns[i] /= (double)parts->stream.events;
-    status = run_worker(parts, &ns[MR_BENCH_PART_WORKER]);
+    ns[MR_BENCH_PART_DECODE] += lanes[0];
+    ns[MR_BENCH_PART_RECONSTRUCT] += lanes[1] - lanes[0];
+    ns[MR_BENCH_PART_REDUCE] += lanes[2] - lanes[1];
+    ns[MR_BENCH_PART_ANALYSIS] += lanes[2] - lanes[0];
+    ns[MR_BENCH_PART_LANE] += lanes[2];
     parts->pushed += parts->stream.events;
-    if (parts->stream.made)
-        mr_bench_advance(&parts->stream);
-    return status;
+}
+
+static enum mr_status run_loop(struct parts *parts, double ns[MR_BENCH_PART_COUNT])
+{
+    uint64_t before = parts->pushed;
+
+    for (int i = 0; i < MR_BENCH_PART_COUNT; i++)
+        ns[i] = 0;
+    for (uint32_t i = 0; i < parts->rounds; i++)
+        run_round(parts, ns);
+    ns[MR_BENCH_PART_DELTA] = run_delta(parts);
+    for (int i = 0; i < MR_BENCH_PART_WORKER; i++)
+        ns[i] /= (double)(parts->pushed - before);
+    return run_worker(parts, &ns[MR_BENCH_PART_WORKER]);
+}
+
+/*
+ * As many rounds as a lane that does nothing else has from one delta to the next. After each, what was known of every path
+ * begins anew, and what was in the caches was pushed out of them.
+ */
+static uint32_t rounds_of(const struct parts *parts, const double ns[MR_BENCH_PART_COUNT])
+{
+    uint64_t least_ns = parts->bench->options.delta_ms * MR_MILLISECOND_NS;
+    uint64_t period_ns = mr_bench_lane_period(parts->lanes[MR_BENCH_STAGES - 1], least_ns,
+                                              lane_plain_paths(parts->plain));
+    double rounds =
+        ceil((double)period_ns / (ns[MR_BENCH_PART_LANE] * (double)parts->stream.events));
+
+    return rounds < 1 ? 1 : rounds < ROUNDS_MAX ? (uint32_t)rounds : ROUNDS_MAX;
 }
 
 /* As mr_rounds wants it; there is one case. */
@@ -180,8 +206,11 @@ static enum mr_status begin(struct parts *parts, const struct mr_stream_kind *ki
         parts->lanes[i] = mr_bench_lane_new(&parts->stream, i + 1, MR_PLACE_FUSED, NULL);
     if (kind->in & (MR_STREAMS_MAIN | MR_STREAMS_RECORDED) && parts->bench->has_worker)
         status = begin_worker(parts, kind);
+    parts->rounds = 1;
     for (int i = 0; i < LOOPS_WARM && status == MR_OK; i++)
         status = run_loop(parts, ns);
+    if (status == MR_OK)
+        parts->rounds = rounds_of(parts, ns);
     return status;
 }
 
