@@ -178,6 +178,16 @@ static void count_at(struct mr_histogram *h, int32_t scale, int32_t index, uint6
     *at = add_capped(*at, count);
 }
 
+/* `first` at the histogram's own scale, as mostly. */
+static void count_all(struct mr_histogram *h, int32_t first, const uint64_t *counts,
+                      uint32_t n)
+{
+    uint64_t *at = &h->counts[first - h->first];
+
+    for (uint32_t i = 0; i < n; i++)
+        at[i] = add_capped(at[i], counts[i]);
+}
+
 enum mr_status mr_histogram_add(struct mr_histogram *h, uint64_t value, uint64_t count)
 {
     int32_t index;
@@ -223,8 +233,11 @@ enum mr_status mr_histogram_add_buckets(struct mr_histogram *h, int32_t scale,
     status = make_room(h, scale, first, first + (int32_t)n - 1);
     if (status != MR_OK)
         return status;
-    for (uint32_t i = 0; i < n; i++)
-        count_at(h, scale, first + (int32_t)i, counts[i]);
+    if (scale == h->scale)
+        count_all(h, first, counts, n);
+    else
+        for (uint32_t i = 0; i < n; i++)
+            count_at(h, scale, first + (int32_t)i, counts[i]);
     return MR_OK;
 }
 

@@ -5,7 +5,11 @@
 #include <stdlib.h>
 
 #include "base/assert.h"
+#include "net/bytes.h"
 #include "net/varint.h"
+
+#define RUN 8u /* counts that are read at once, where each is one byte */
+#define MORE UINT64_C(0x8080808080808080) /* of each of RUN bytes: another follows */
 
 uint8_t *mr_histogram_put_raw(const struct mr_histogram *h, uint8_t *at)
 {
@@ -45,10 +49,25 @@ static bool is_sound(const struct range *range)
                                      range->count);
 }
 
+/* Whether RUN counts were there, each of one byte; else nothing is taken. */
+static bool get_run(struct mr_span *in, uint64_t *counts)
+{
+    uint64_t run = in->size < RUN ? MORE : mr_get_u64(in->data);
+
+    if (run & MORE)
+        return false;
+    for (uint32_t k = 0; k < RUN; k++)
+        counts[k] = run >> 8 * k & 0x7f;
+    *in = mr_span_of(in->data + RUN, in->size - RUN);
+    return true;
+}
+
 static bool get_counts(struct mr_span *in, uint64_t *counts, uint32_t count)
 {
-    for (uint32_t i = 0; i < count; i++) {
-        if (!mr_varint_get(in, &counts[i]))
+    for (uint32_t i = 0; i < count;) {
+        if (count - i >= RUN && get_run(in, &counts[i]))
+            i += RUN;
+        else if (!mr_varint_get(in, &counts[i++]))
             return false;
     }
     return count == 0 || (counts[0] && counts[count - 1]);

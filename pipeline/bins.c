@@ -14,10 +14,14 @@ static void forget_later(struct mr_bin_pool *pool)
 {
     for (uint32_t i = 0; i < MR_BINS_LATER; i++)
         pool->later[i] = &pool->none;
+    pool->settled_at = pool->later_at;
 }
 
+/* Not more than 2^32 - 1 were counted since the last time (bins.h). */
 static void settle(struct mr_bin_pool *pool)
 {
+    if (pool->later_at == pool->settled_at)
+        return;
     for (uint32_t i = 0; i < MR_BINS_LATER; i++)
         ++*pool->later[i];
     forget_later(pool);

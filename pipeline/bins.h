@@ -71,7 +71,7 @@ struct mr_bin_pool {
      * Bins that are still to be incremented. With tens of thousands of histograms they are in no near cache, and an
      * increment that waits for one holds up everything behind it; so each is asked for some calls ahead.
      */
-    uint32_t later_at, none;
+    uint32_t later_at, settled_at, none;
     uint32_t *later[MR_BINS_LATER];
 };
 

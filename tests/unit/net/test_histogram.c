@@ -316,6 +316,55 @@ static void a_histogram_on_the_wire_is_its_occupied_range(void **state)
     mr_histogram_fini(&h);
 }
 
+/* Counts of one byte come in runs, between longer ones; other bytes follow. */
+static void random_counts(struct mr_test_random *random, uint64_t *counts, uint32_t n)
+{
+    uint32_t longer = 1 + (uint32_t)mr_test_random_below(random, 32);
+
+    for (uint32_t i = 0; i < n; i++) {
+        bool is_long = mr_test_random_below(random, longer) == 0;
+        uint64_t shift = is_long ? mr_test_random_below(random, 64) : 57;
+
+        counts[i] = mr_test_random_next(random) >> shift;
+    }
+    counts[0] += counts[0] == 0;
+    counts[n - 1] += counts[n - 1] == 0;
+}
+
+static void counts_of_any_size_come_back_and_no_byte_more_is_taken(void **state)
+{
+    struct mr_test_random random = mr_test_random_new();
+
+    (void)state;
+    for (int round = 0; round < 300; round++) {
+        uint32_t n = 1 + (uint32_t)mr_test_random_below(&random, 60);
+        struct mr_histogram h = MR_HISTOGRAM_EMPTY, read = MR_HISTOGRAM_EMPTY;
+        uint64_t counts[64];
+        struct mr_buffer buffer;
+        struct mr_span span;
+        size_t size;
+
+        random_counts(&random, counts, n);
+        assert_int_equal(mr_histogram_add_buckets(&h, 5, 100, counts, n), MR_OK);
+        mr_buffer_init(&buffer, 1 << 20);
+        assert_int_equal(mr_histogram_put(&h, &buffer), MR_OK);
+        size = buffer.size;
+        assert_int_equal(mr_buffer_append(&buffer, "\1\2\3\4\5\6\7\10\11", 9), MR_OK);
+        span = mr_buffer_span(&buffer);
+        assert_int_equal(mr_histogram_get(&read, &span), MR_OK);
+        assert_int_equal(span.size, 9);
+        assert_true(same(&h, &read));
+        assert_memory_equal(read.counts, counts, n * sizeof(*counts));
+        for (size_t cut = 0; cut < size; cut++) {
+            span = mr_span_of(buffer.data, cut);
+            assert_int_equal(mr_histogram_get(&read, &span), MR_EFORMAT);
+        }
+        mr_histogram_fini(&h);
+        mr_histogram_fini(&read);
+        mr_buffer_fini(&buffer);
+    }
+}
+
 static enum mr_status get_hex(const char *hex)
 {
     struct mr_histogram h = MR_HISTOGRAM_EMPTY;
@@ -359,6 +408,7 @@ int main(void)
         cmocka_unit_test(buckets_that_no_value_has_are_refused),
         cmocka_unit_test(zeros_at_the_ends_of_buckets_are_left_out),
         cmocka_unit_test(a_histogram_on_the_wire_is_its_occupied_range),
+        cmocka_unit_test(counts_of_any_size_come_back_and_no_byte_more_is_taken),
         cmocka_unit_test(bytes_that_break_a_rule_are_refused),
     };
 
