@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "base/pages.h"
 
+#include <stdbool.h>
 #include <stdint.h>
 #include <stdlib.h>
 #include <sys/mman.h>
@@ -28,18 +29,25 @@ static void *map_large(size_t size)
     return first;
 }
 
+/* AddressSanitizer watches the ends of what comes from malloc alone. */
+static bool is_mapped(size_t size)
+{
+    return size >= MR_PAGES_LARGE && !MR_SANITIZE_ADDRESS;
+}
+
 void *mr_pages_alloc(size_t size)
 {
-    if (size < MR_PAGES_LARGE)
-        return aligned_alloc(MR_CACHE_LINE, round_up(size, MR_CACHE_LINE));
+    size_t align = size < MR_PAGES_LARGE ? MR_CACHE_LINE : MR_PAGES_LARGE;
+
     if (size > SIZE_MAX - 2 * MR_PAGES_LARGE)
         return NULL;
-    return map_large(round_up(size, MR_PAGES_LARGE));
+    return is_mapped(size) ? map_large(round_up(size, align))
+                           : aligned_alloc(align, round_up(size, align));
 }
 
 void mr_pages_free(void *memory, size_t size)
 {
-    if (size < MR_PAGES_LARGE)
+    if (!is_mapped(size))
         free(memory);
     else if (memory)
         (void)munmap(memory, round_up(size, MR_PAGES_LARGE));

@@ -1,57 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* What waits of templates, and how it is counted. */
 #include "pipeline/filters/reduce_templates.h"
 
 #include <assert.h>
 #include <string.h>
-#include <sys/mman.h>
-#include <unistd.h>
 
 #include "base/assert.h"
-#include "base/hash.h"
 #include "pipeline/filters/reduce_private.h"
 
-#define PATHS_MAX (1u << 20)
-#define TOTAL_LIMIT (UINT64_C(1) << 28)
-
-static_assert(sizeof(struct mr_template) == MR_CACHE_LINE, "see there");
 static_assert((size_t)MR_TEMPLATE_EVENTS_MAX * sizeof(struct mr_event) <= UINT16_MAX,
               "offsets are 16 bits");
 static_assert(offsetof(struct mr_event, ns) == 0, "ns_at() reads it");
-static_assert(PATHS_MAX <= 1u << MR_TEMPLATE_PATH_BITS, "all paths have a number");
 static_assert(sizeof(struct mr_template_call) == 48, "without padding");
-
-/* The least total below 2^28 that is in bin `bin` or a later one. */
-static uint32_t low_of(uint32_t bin)
-{
-    uint64_t low = 0;
-
-    for (uint64_t step = TOTAL_LIMIT / 2; step; step /= 2)
-        if (mr_histogram_index5(low + step) + 1 < (int32_t)bin)
-            low += step;
-    return (uint32_t)low + 1;
-}
-
-static void make_bins(struct mr_templates *templates)
-{
-    struct mr_bin_index index;
-
-    mr_bin_index_init(&index);
-    for (uint32_t i = 0; i < 64; i++) {
-        uint32_t bin =
-            i ? index.below[i] - 1u : 0; /* a power of two is in none of them */
-
-        templates->parts.below[i] = (uint8_t)bin;
-        if (i)
-            templates->parts.ends[bin] = (uint32_t)(index.bounds[i] >> 33);
-    }
-    for (uint32_t i = 0; i <= MR_TEMPLATE_BINS + 1; i++)
-        templates->lows[i] = low_of(i);
-    for (uint32_t i = 0; i < MR_TEMPLATE_PARTS; i++) {
-        uint64_t low = (((uint64_t)64 + i % 64) << (i / 64)) + 63;
-
-        templates->bins[i] = (uint16_t)(mr_histogram_index5(low / 64) + 1);
-    }
-}
 
 const struct mr_template_vectors *mr_templates_vectors(enum mr_vectors most)
 {
@@ -63,90 +23,6 @@ const struct mr_template_vectors *mr_templates_vectors(enum mr_vectors most)
 #endif
     MR_UNUSED(most);
     return NULL;
-}
-
-enum mr_status mr_templates_init(struct mr_templates *templates, uint32_t path_limit,
-                                 const struct mr_template_vectors *vectors)
-{
-    *templates = (struct mr_templates){
-        .items =
-            aligned_alloc(MR_CACHE_LINE, MR_TEMPLATES_MAX * sizeof(*templates->items)),
-        .words = malloc(((size_t)2 * MR_TEMPLATES_CALLS_MAX + MR_TEMPLATE_BLOCK) *
-                        sizeof(*templates->words)),
-        .calls = malloc(MR_TEMPLATES_CALLS_MAX * sizeof(*templates->calls)),
-        .listed = malloc(MR_TEMPLATES_MAX * sizeof(*templates->listed)),
-        .slots = calloc(MR_TEMPLATE_SLOTS_MAX, sizeof(*templates->slots)),
-        .seen = calloc(MR_TEMPLATE_SEEN, sizeof(*templates->seen)),
-        .path_limit = path_limit < PATHS_MAX ? path_limit : PATHS_MAX};
-    templates->paths = calloc(templates->path_limit + 1u, sizeof(*templates->paths));
-    if (!templates->items || !templates->words || !templates->calls ||
-        !templates->listed || !templates->paths || !templates->slots ||
-        !templates->seen) {
-        mr_templates_fini(templates);
-        return MR_ENOMEM;
-    }
-    templates->count = 1; /* 0 is none */
-    templates->slot_bits = MR_TEMPLATE_SLOT_BITS;
-    for (uint32_t i = 0; i < MR_TEMPLATE_EVENTS_MAX + MR_TEMPLATE_BLOCK; i++)
-        templates->keys[i] = mr_hash_key();
-    templates->epoch = 1;
-    templates->generation = 1;
-    templates->vectors = vectors;
-    make_bins(templates);
-    return MR_OK;
-}
-
-void mr_templates_fini(struct mr_templates *templates)
-{
-    free(templates->items);
-    free(templates->words);
-    free(templates->calls);
-    free(templates->listed);
-    free(templates->slots);
-    free(templates->seen);
-    free(templates->paths);
-    *templates = (struct mr_templates){0};
-}
-
-void mr_templates_clear(struct mr_templates *templates)
-{
-    MR_ASSERT(templates->listed_count == 0);
-    if (templates->count == 1)
-        return;
-    memset(templates->paths, 0, templates->path_limit * sizeof(*templates->paths));
-    memset(templates->slots, 0, sizeof(*templates->slots) << templates->slot_bits);
-    memset(templates->longest, 0, sizeof(templates->longest));
-    templates->slot_bits = MR_TEMPLATE_SLOT_BITS;
-    templates->count = 1;
-    templates->word_count = 0;
-    templates->call_count = 0;
-    templates->generation++;
-}
-
-/* Whole pages of it; they read as zero, if ever again. */
-static void give_back(void *memory, size_t size)
-{
-    uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE);
-    uintptr_t from = ((uintptr_t)memory + page - 1) & ~(page - 1);
-    uintptr_t to = ((uintptr_t)memory + size) & ~(page - 1);
-
-    if (from < to)
-        (void)madvise((uint8_t *)memory + (from - (uintptr_t)memory), to - from,
-                      MADV_DONTNEED);
-}
-
-void mr_templates_release(struct mr_templates *templates)
-{
-    if (templates->count == 1 || templates->listed_count > 0)
-        return;
-    mr_templates_clear(templates);
-    give_back(templates->items, MR_TEMPLATES_MAX * sizeof(*templates->items));
-    give_back(templates->words,
-              (size_t)2 * MR_TEMPLATES_CALLS_MAX * sizeof(*templates->words));
-    give_back(templates->calls, MR_TEMPLATES_CALLS_MAX * sizeof(*templates->calls));
-    give_back(templates->listed, MR_TEMPLATES_MAX * sizeof(*templates->listed));
-    give_back(templates->slots, MR_TEMPLATE_SLOTS_MAX * sizeof(*templates->slots));
-    give_back(templates->paths, templates->path_limit * sizeof(*templates->paths));
 }
 
 /* What the totals of a call that wait come to; below 2^31. */

@@ -44,8 +44,10 @@
 #define MR_TEMPLATE_CALLS_MAX 128u
 #define MR_TEMPLATE_EVENTS_MAX (2 * MR_TEMPLATE_CALLS_MAX)
 #define MR_TEMPLATES_MAX (1u << 16)
-#define MR_TEMPLATES_CALLS_MAX (1u << 18) /* 12 MiB, and 4 of words */
-#define MR_TEMPLATES_PER_PATH 8u          /* but of roots */
+#define MR_TEMPLATES_CALLS_MAX (1u << 18)
+#define MR_TEMPLATES_FIRST                                                               \
+    (1u << 12)                   /* at first; with calls and words 1.25 MiB, all 20 */
+#define MR_TEMPLATES_PER_PATH 8u /* but of roots */
 #define MR_TEMPLATE_SLOTS_MAX ((size_t)2 * MR_TEMPLATES_MAX)
 #define MR_TEMPLATE_SLOT_BITS 10u   /* at first */
 #define MR_TEMPLATE_SEEN (1u << 10) /* roots that are remembered */
@@ -114,6 +116,7 @@ struct mr_templates {
     uint64_t *words;
     struct mr_template_call *calls;
     uint32_t count, word_count, call_count;
+    uint32_t capacity; /* templates; calls and words: reduce_templates_memory.c */
     uint32_t *listed;
     uint32_t listed_count;
     uint32_t *slots; /* those of roots, by hash: 2^slot_bits, at most half full */
@@ -152,7 +155,7 @@ struct mr_reduce;
 /* What this processor has, at most as wide; NULL: none. */
 const struct mr_template_vectors *mr_templates_vectors(enum mr_vectors most);
 
-/* MR_ENOMEM. Pages that are not used are not taken. `path_limit` 0: there will be none. `vectors` may be NULL. */
+/* reduce_templates_memory.c, up to mr_templates_have_room(). MR_ENOMEM. Pages that are not used are not taken. `path_limit` 0: there will be none. `vectors` may be NULL. */
 enum mr_status mr_templates_init(struct mr_templates *templates, uint32_t path_limit,
                                  const struct mr_template_vectors *vectors);
 void mr_templates_fini(struct mr_templates *templates);
@@ -160,6 +163,9 @@ void mr_templates_fini(struct mr_templates *templates);
 void mr_templates_clear(struct mr_templates *templates);
 /* The same, and gives their pages back to the system: between bursts. Nothing happens while calls wait. */
 void mr_templates_release(struct mr_templates *templates);
+
+/* Makes room for one more, of `calls` calls; pointers into the pools are then of no use. False: clear them first. */
+bool mr_templates_have_room(struct mr_templates *templates, uint32_t calls);
 
 /* Whether a call that opens on `path` is to be looked for: once for each. */
 static MR_ALWAYS_INLINE bool mr_templates_try(struct mr_templates *templates,

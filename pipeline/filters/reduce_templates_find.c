@@ -346,8 +346,7 @@ void mr_templates_learn(struct mr_reduce *reduce, uint32_t path,
     template.hash = hash;
     if (is_root)
         template.shape = shape_of(reduce, path, template.node);
-    if (templates->count == MR_TEMPLATES_MAX ||
-        templates->call_count + template.calls > MR_TEMPLATES_CALLS_MAX) {
+    if (!mr_templates_have_room(templates, template.calls)) {
         mr_templates_settle(reduce);
         mr_templates_clear(templates);
     } else if (!is_root && templates->paths[path].count == MR_TEMPLATES_PER_PATH) {
