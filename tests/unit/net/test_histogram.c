@@ -339,7 +339,7 @@ static void counts_of_any_size_come_back_and_no_byte_more_is_taken(void **state)
     for (int round = 0; round < 300; round++) {
         uint32_t n = 1 + (uint32_t)mr_test_random_below(&random, 60);
         struct mr_histogram h = MR_HISTOGRAM_EMPTY, read = MR_HISTOGRAM_EMPTY;
-        uint64_t counts[64];
+        uint64_t counts[64] = {0};
         struct mr_buffer buffer;
         struct mr_span span;
         size_t size;
