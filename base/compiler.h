@@ -108,6 +108,9 @@ __extension__ typedef unsigned __int128 mr_u128;
 #define MR_SANITIZE_THREAD 1
 #endif
 #endif
+#if !defined(MR_SANITIZE_THREAD)
+#define MR_SANITIZE_THREAD 0
+#endif
 #if defined(__SANITIZE_ADDRESS__)
 #define MR_SANITIZE_ADDRESS 1
 #elif defined(__has_feature)
@@ -117,9 +120,6 @@ __extension__ typedef unsigned __int128 mr_u128;
 #endif
 #if !defined(MR_SANITIZE_ADDRESS)
 #define MR_SANITIZE_ADDRESS 0
-#endif
-#if !defined(MR_SANITIZE_THREAD)
-#define MR_SANITIZE_THREAD 0
 #endif
 
 /*

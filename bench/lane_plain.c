@@ -61,12 +61,6 @@ static void *new_table(size_t size)
     return table;
 }
 
-static void free_hashes(struct hashes *hashes)
-{
-    if (hashes->slots)
-        mr_pages_free(hashes->slots, HASH_SLOTS * sizeof(*hashes->slots));
-}
-
 struct lane_plain *lane_plain_new(bool is_consed)
 {
     struct lane_plain *plain = calloc(1, sizeof(*plain));
@@ -111,8 +105,8 @@ void lane_plain_free(struct lane_plain *plain)
         free(plain->stacks[i]);
     mr_pages_free(plain->nodes, NODES_MAX * sizeof(*plain->nodes));
     mr_pages_free(plain->slots, SLOTS * sizeof(*plain->slots));
-    free_hashes(&plain->shapes);
-    free_hashes(&plain->trees);
+    mr_pages_free(plain->shapes.slots, HASH_SLOTS * sizeof(*plain->shapes.slots));
+    mr_pages_free(plain->trees.slots, HASH_SLOTS * sizeof(*plain->trees.slots));
     mr_pages_free(plain->bins, NODES_MAX * BINS * sizeof(*plain->bins));
     free(plain);
 }

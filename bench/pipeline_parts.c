@@ -132,14 +132,18 @@ static void run_round(struct parts *parts, double ns[MR_BENCH_PART_COUNT])
     parts->pushed += parts->stream.events;
 }
 
+/* MR_END: interrupted. */
 static enum mr_status run_loop(struct parts *parts, double ns[MR_BENCH_PART_COUNT])
 {
     uint64_t before = parts->pushed;
 
     for (int i = 0; i < MR_BENCH_PART_COUNT; i++)
         ns[i] = 0;
-    for (uint32_t i = 0; i < parts->rounds; i++)
+    for (uint32_t i = 0; i < parts->rounds; i++) {
+        if (mr_interrupt_seen())
+            return MR_END;
         run_round(parts, ns);
+    }
     ns[MR_BENCH_PART_DELTA] = run_delta(parts);
     for (int i = 0; i < MR_BENCH_PART_WORKER; i++)
         ns[i] /= (double)(parts->pushed - before);
@@ -166,7 +170,7 @@ static enum mr_status measure(void *context, size_t index, uint32_t loop)
 {
     struct parts *parts = context;
     double ns[MR_BENCH_PART_COUNT];
-    enum mr_status status = mr_interrupt_seen() ? MR_END : run_loop(parts, ns);
+    enum mr_status status = run_loop(parts, ns);
 
     (void)index;
     for (int i = 0; i < MR_BENCH_PART_COUNT && status == MR_OK; i++)
