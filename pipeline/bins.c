@@ -8,7 +8,8 @@
 #include "base/pages.h"
 
 #define POOL_FIRST 16384u
-#define ALIGN 16u /* bins: a cache line of counts, half an octave */
+#define ALIGN 16u     /* bins: half a power of two */
+#define WORD_SHIFT 2u /* to 4 bytes */
 
 static void forget_later(struct mr_bin_pool *pool)
 {
@@ -23,56 +24,156 @@ static void settle(struct mr_bin_pool *pool)
     if (pool->later_at == pool->settled_at)
         return;
     for (uint32_t i = 0; i < MR_BINS_LATER; i++)
-        ++*pool->later[i];
+        mr_bin_pool_add(pool, pool->later[i]);
     forget_later(pool);
 }
 
-void mr_bin_pool_init(struct mr_bin_pool *pool, uint32_t limit)
+static void carry(struct mr_bin_pool *pool, uint32_t at, uint32_t times)
+{
+    pool->carries[at] += times;
+    pool->carried_first = at < pool->carried_first ? at : pool->carried_first;
+    pool->carried_end = at < pool->carried_end ? pool->carried_end : at + 1;
+}
+
+void mr_bin_pool_carry(struct mr_bin_pool *pool, const void *count)
+{
+    uint32_t at;
+
+    if (count == &pool->none)
+        return;
+    at = (uint32_t)((const uint8_t *)count - (uint8_t *)pool->counts);
+    MR_DEBUG_ASSERT(at < pool->used);
+    if (at >= MR_BINS_NOWHERE)
+        carry(pool, at, 1);
+}
+
+/* Those of a run; NULL: there are none. */
+static const uint32_t *carries_of(const struct mr_bin_pool *pool,
+                                  const struct mr_bins *bins)
+{
+    if (pool->carried_first >= bins->offset + bins->count ||
+        pool->carried_end <= bins->offset)
+        return NULL;
+    return pool->carries + bins->offset;
+}
+
+static void forget_carries(struct mr_bin_pool *pool)
+{
+    if (pool->carried_first < pool->carried_end)
+        memset(pool->carries + pool->carried_first, 0,
+               (pool->carried_end - pool->carried_first) * sizeof(*pool->carries));
+    pool->carried_first = UINT32_MAX;
+    pool->carried_end = 0;
+}
+
+void mr_bin_pool_init(struct mr_bin_pool *pool, uint32_t limit, uint32_t words)
 {
     MR_ASSERT(limit >= 2 * MR_BINS_COUNT);
-    *pool =
-        (struct mr_bin_pool){.limit = limit + MR_BINS_NOWHERE, .used = MR_BINS_NOWHERE};
+    *pool = (struct mr_bin_pool){.limit = limit + MR_BINS_NOWHERE,
+                                 .words = words,
+                                 .used = MR_BINS_NOWHERE,
+                                 .shift = WORD_SHIFT};
     forget_later(pool);
+    forget_carries(pool);
+}
+
+static size_t size_of(const struct mr_bin_pool *pool)
+{
+    return (size_t)pool->capacity << pool->shift;
 }
 
 void mr_bin_pool_fini(struct mr_bin_pool *pool)
 {
-    mr_pages_free(pool->counts, pool->capacity * sizeof(*pool->counts));
-    mr_bin_pool_init(pool, pool->limit - MR_BINS_NOWHERE);
+    mr_pages_free(pool->counts, size_of(pool));
+    free(pool->carries);
+    mr_bin_pool_init(pool, pool->limit - MR_BINS_NOWHERE, pool->words);
 }
 
 void mr_bin_pool_reset(struct mr_bin_pool *pool)
 {
     pool->used = MR_BINS_NOWHERE;
     forget_later(pool);
+    forget_carries(pool);
+}
+
+/* What was counted goes to `grown`, where a place's count is `shift` bits further. */
+static void copy_counts(const struct mr_bin_pool *pool, struct mr_bin_pool *grown)
+{
+    const uint32_t *words = pool->counts;
+    uint8_t *bytes = grown->counts;
+
+    if (pool->shift == grown->shift) {
+        memcpy(grown->counts, pool->counts, (size_t)pool->used << pool->shift);
+        return;
+    }
+    for (uint32_t i = MR_BINS_NOWHERE; i < pool->used; i++) {
+        bytes[i] = (uint8_t)words[i];
+        if (words[i] > UINT8_MAX)
+            carry(grown, i, words[i] >> 8);
+    }
+}
+
+/* False without memory; nothing has changed then. */
+static bool resize(struct mr_bin_pool *pool, uint32_t capacity)
+{
+    struct mr_bin_pool grown;
+
+    settle(pool);
+    grown = *pool;
+    grown.capacity = capacity;
+    grown.shift = capacity > pool->words ? 0 : WORD_SHIFT;
+    grown.counts = mr_pages_alloc(size_of(&grown));
+    grown.carries = NULL;
+    if (grown.shift == 0) /* of which few are ever touched */
+        grown.carries = calloc(capacity, sizeof(*grown.carries));
+    if (!grown.counts || (grown.shift == 0 && !grown.carries)) {
+        mr_pages_free(grown.counts, size_of(&grown));
+        free(grown.carries);
+        return false;
+    }
+    if (pool->counts)
+        copy_counts(pool, &grown);
+    if (pool->carries && pool->carried_first < pool->carried_end)
+        memcpy(grown.carries + pool->carried_first, pool->carries + pool->carried_first,
+               (pool->carried_end - pool->carried_first) * sizeof(*grown.carries));
+    mr_pages_free(pool->counts, size_of(pool));
+    free(pool->carries);
+    *pool = grown;
+    forget_later(pool);
+    return true;
 }
 
 /* Zeroed counts, or false. */
 static bool take(struct mr_bin_pool *pool, uint32_t count, uint32_t *offset)
 {
     uint32_t capacity = pool->capacity ? pool->capacity : POOL_FIRST;
-    uint32_t *grown;
 
     if (count > pool->limit - pool->used)
         return false;
     while (capacity < pool->used + count)
         capacity *= 2;
     capacity = capacity < pool->limit ? capacity : pool->limit;
-    if (capacity > pool->capacity) {
-        settle(pool);
-        grown = mr_pages_alloc(capacity * sizeof(*grown));
-        if (!grown)
-            return false;
-        if (pool->counts)
-            memcpy(grown, pool->counts, pool->used * sizeof(*grown));
-        mr_pages_free(pool->counts, pool->capacity * sizeof(*pool->counts));
-        pool->counts = grown;
-        pool->capacity = capacity;
-    }
+    if (capacity > pool->capacity && !resize(pool, capacity))
+        return false;
     *offset = pool->used;
-    memset(pool->counts + pool->used, 0, count * sizeof(*pool->counts));
+    memset(mr_bin_pool_at(pool, pool->used), 0, (size_t)count << pool->shift);
     pool->used += count;
     return true;
+}
+
+/* Moves what a run has counted to `to`, which is zero. */
+static void move(struct mr_bin_pool *pool, const struct mr_bins *bins, uint32_t to)
+{
+    const uint32_t *carries;
+
+    settle(pool);
+    memcpy(mr_bin_pool_at(pool, to), mr_bin_pool_at(pool, bins->offset),
+           (size_t)bins->count << pool->shift);
+    carries = carries_of(pool, bins);
+    if (!carries)
+        return;
+    memcpy(pool->carries + to, carries, bins->count * sizeof(*carries));
+    pool->carried_end = to + bins->count; /* nothing lies behind it */
 }
 
 bool mr_bins_grow(struct mr_bins *bins, struct mr_bin_pool *pool, uint32_t bin)
@@ -93,10 +194,8 @@ bool mr_bins_grow(struct mr_bins *bins, struct mr_bin_pool *pool, uint32_t bin)
     end = end < MR_BINS_COUNT ? end : MR_BINS_COUNT;
     if (!take(pool, end - first, &offset))
         return false;
-    settle(pool);
     if (bins->count)
-        memcpy(pool->counts + offset + (bins->first - first), pool->counts + bins->offset,
-               bins->count * sizeof(*pool->counts));
+        move(pool, bins, offset + (bins->first - first));
     *bins = (struct mr_bins){
         .offset = offset, .first = (uint16_t)first, .count = (uint16_t)(end - first)};
     return true;
@@ -144,25 +243,41 @@ uint32_t mr_bin_of_large(const struct mr_bin_index *index, uint64_t value)
     return (63 - shift) * 32 + index->below[part] + (mantissa << 1 > index->bounds[part]);
 }
 
+/* Those of a run, as they were counted. */
+static void widen(const struct mr_bin_pool *pool, const struct mr_bins *bins,
+                  uint64_t wide[MR_BINS_COUNT])
+{
+    const uint32_t *words = mr_bin_pool_at(pool, bins->offset);
+    const uint8_t *bytes = mr_bin_pool_at(pool, bins->offset);
+    const uint32_t *carries = carries_of(pool, bins);
+
+    for (uint32_t i = 0; !pool->carries && i < bins->count; i++)
+        wide[i] = words[i];
+    for (uint32_t i = 0; pool->carries && i < bins->count; i++)
+        wide[i] = bytes[i];
+    for (uint32_t i = 0; carries && i < bins->count; i++)
+        wide[i] += (uint64_t)carries[i] << 8;
+}
+
 enum mr_status mr_bins_put(const struct mr_bins *bins, struct mr_bin_pool *pool,
                            uint32_t zeros, struct mr_histogram *histogram)
 {
-    const uint32_t *counts = bins->count ? pool->counts + bins->offset : NULL;
     uint32_t from = 0, to = bins->count;
     uint64_t wide[MR_BINS_COUNT];
     enum mr_status status = MR_OK;
 
     settle(pool);
-    while (from < to && counts[from] == 0)
+    if (bins->count)
+        widen(pool, bins, wide);
+    while (from < to && wide[from] == 0)
         from++;
-    while (to > from && counts[to - 1] == 0)
+    while (to > from && wide[to - 1] == 0)
         to--;
-    for (uint32_t i = from; i < to; i++)
-        wide[i - from] = counts[i];
     if (zeros)
         status = mr_histogram_add(histogram, 0, zeros);
     if (status != MR_OK || from == to)
         return status;
     return mr_histogram_add_buckets(histogram, MR_HISTOGRAM_SCALE_MAX,
-                                    (int32_t)(bins->first + from) - 1, wide, to - from);
+                                    (int32_t)(bins->first + from) - 1, wide + from,
+                                    to - from);
 }

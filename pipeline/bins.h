@@ -1,10 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Histograms on the hot path: counts at scale 5 (net/histogram.h), a contiguous run of 32-bit counts per histogram in one
+ * Histograms on the hot path: counts at scale 5 (net/histogram.h), a contiguous run of counts per histogram in one
  * pool that is emptied as a whole with every delta. A histogram that outgrows its run moves to one at least twice as
  * large; the old run is lost until the pool is emptied. Bin b counts the values of index5 b - 1; zeros are counted apart.
  *
- *     pool:  | run of A | run of B | old run of A | ... used ->      free      <- limit
+ *     pool:   | run of A | run of B | old run of A | ... used ->      free      <- limit
+ *     carries | as long, each how often the count went past 255; only of a large pool
+ *
+ * A count is a word of 32 bits as long as there are few. A large pool has a byte at hand for each, of which caches hold four times as
+ * many: with tens of thousands of histograms, some hundred bins each, where counts lie is what counting costs. What 256 come to
+ * is carried to a word that is far away. (To ask whether a byte is full costs streams that hit few bins some percent.)
  *
  * One thread. Nobody may count more than 2^32 - 1 values between two resets: reduce empties the pool before.
  *
@@ -65,18 +70,24 @@ static MR_ALWAYS_INLINE uint32_t mr_bin_of(const struct mr_bin_index *index,
 #define MR_BINS_LATER 16u
 
 struct mr_bin_pool {
-    uint32_t *counts;
-    uint32_t used, capacity, limit;
+    void *counts;      /* words, or, if there are carries, bytes */
+    uint32_t *carries; /* NULL: none; all that are not 0 lie in these bounds */
+    uint32_t carried_first, carried_end;
+    uint32_t shift; /* of a place, to where in bytes its count is */
+    uint32_t used, capacity, limit, words;
     /*
      * Bins that are still to be incremented. With tens of thousands of histograms they are in no near cache, and an
      * increment that waits for one holds up everything behind it; so each is asked for some calls ahead.
      */
     uint32_t later_at, settled_at, none;
-    uint32_t *later[MR_BINS_LATER];
+    void *later[MR_BINS_LATER];
 };
 
-/* `limit` counts of 4 bytes, at least MR_BINS_COUNT. Allocates nothing yet. */
-void mr_bin_pool_init(struct mr_bin_pool *pool, uint32_t limit);
+/*
+ * `limit` counts, at least 2 * MR_BINS_COUNT. Up to `words` have 4 bytes each; where there are more, one, and 4 for such as lie
+ * near one that passed 255. Allocates nothing yet.
+ */
+void mr_bin_pool_init(struct mr_bin_pool *pool, uint32_t limit, uint32_t words);
 void mr_bin_pool_fini(struct mr_bin_pool *pool);
 /* All runs are gone; every mr_bins is to be zeroed by its owner. */
 void mr_bin_pool_reset(struct mr_bin_pool *pool);
@@ -89,15 +100,36 @@ static MR_ALWAYS_INLINE bool mr_bins_has(const struct mr_bins *bins, uint32_t bi
 /* Makes the run cover the bin. False when the pool is at its limit (or without memory). */
 bool mr_bins_grow(struct mr_bins *bins, struct mr_bin_pool *pool, uint32_t bin);
 
+/* The count at a place of the pool. */
+static MR_ALWAYS_INLINE void *mr_bin_pool_at(const struct mr_bin_pool *pool,
+                                             uint32_t place)
+{
+    return (uint8_t *)pool->counts + ((size_t)place << pool->shift);
+}
+
+/* A count that is a byte has come to 256. */
+void mr_bin_pool_carry(struct mr_bin_pool *pool, const void *count);
+
+static MR_ALWAYS_INLINE void mr_bin_pool_add(struct mr_bin_pool *pool, void *count)
+{
+    uint32_t *word = count;
+    uint8_t *byte = count;
+
+    if (!pool->carries)
+        ++*word;
+    else if (MR_UNLIKELY(++*byte == 0))
+        mr_bin_pool_carry(pool, count);
+}
+
 /* Counts one in a bin that it has. */
 static MR_ALWAYS_INLINE void mr_bins_add(const struct mr_bins *bins,
                                          struct mr_bin_pool *pool, uint32_t bin)
 {
-    uint32_t *at = &pool->counts[bins->offset + (bin - bins->first)];
-    uint32_t **later = &pool->later[pool->later_at++ % MR_BINS_LATER];
+    void *at = mr_bin_pool_at(pool, bins->offset + (bin - bins->first));
+    void **later = &pool->later[pool->later_at++ % MR_BINS_LATER];
 
     MR_PREFETCH_WRITE(at);
-    ++**later;
+    mr_bin_pool_add(pool, *later);
     *later = at;
 }
 

@@ -87,7 +87,7 @@ static enum mr_status reduce_open(struct mr_filter *filter, const void *config,
     mr_node_budget_init(&reduce->node_budget, reduce->config->new_nodes_s,
                         reduce->config->new_nodes_at_once);
     reduce->nodes.budget = &reduce->node_budget;
-    mr_bin_pool_init(&reduce->bins, reduce->config->bins_max);
+    mr_bin_pool_init(&reduce->bins, reduce->config->bins_max, reduce->config->bins_words);
     mr_table_init(&reduce->scope_ids, MR_TABLE_COUNT_MAX); /* see scope_of() */
     mr_buffer_init(&reduce->children, MR_DICT_ITEM_BYTES_MAX);
     reduce->histogram = MR_HISTOGRAM_EMPTY;

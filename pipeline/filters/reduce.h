@@ -47,10 +47,10 @@ struct mr_reduce_config {
         path_depth_max; /* its row names all of a path: so deep that it fits a frame */
     uint32_t
         scopes_max; /* of applications that come and go; of such as have streams, all */
-    uint32_t node_children_max;  /* entries of all stored child lists */
-    uint32_t trace_children_max; /* child entries of the open calls of one trace */
-    uint32_t bins_max;           /* histogram counts (4 bytes each) per delta */
-    uint32_t window_s;           /* width of a window */
+    uint32_t node_children_max;    /* entries of all stored child lists */
+    uint32_t trace_children_max;   /* child entries of the open calls of one trace */
+    uint32_t bins_max, bins_words; /* histogram counts per delta; see pipeline/bins.h */
+    uint32_t window_s;             /* width of a window */
     bool has_marks;   /* tells the spool what its deltas hold (pipeline/mark.h) */
     bool has_repeats; /* decode runs on this thread: it may be told what streams repeat */
     bool is_one_by_one;      /* no templates: for tests, as nothing else comes out */
@@ -80,7 +80,9 @@ struct mr_reduce_config {
 #define MR_REDUCE_SHAPES_DEFAULT (1u << 16) /* 8 MiB */
 #define MR_REDUCE_SCOPES_DEFAULT 65536u
 #define MR_REDUCE_TRACE_CHILDREN_DEFAULT 65536u
-#define MR_REDUCE_BINS_DEFAULT (1u << 24) /* 64 MiB, in a burst over many paths */
+#define MR_REDUCE_BINS_DEFAULT                                                           \
+    (1u << 24) /* 16 to 80 MiB, in a burst over many paths: pipeline/bins.h */
+#define MR_REDUCE_BINS_WORDS_DEFAULT (1u << 23) /* 32 MiB */
 #define MR_REDUCE_EXEMPLAR_CALLS_DEFAULT 512u
 #define MR_REDUCE_EXEMPLARS_DEFAULT 1024u
 #define MR_REDUCE_EXEMPLAR_OPEN_DEFAULT ((size_t)16 << 20)
@@ -99,6 +101,7 @@ struct mr_reduce_config {
                                .node_children_max = MR_REDUCE_NODE_CHILDREN_DEFAULT,     \
                                .trace_children_max = MR_REDUCE_TRACE_CHILDREN_DEFAULT,   \
                                .bins_max = MR_REDUCE_BINS_DEFAULT,                       \
+                               .bins_words = MR_REDUCE_BINS_WORDS_DEFAULT,               \
                                .window_s = 1,                                            \
                                .vectors = MR_VECTORS_WIDER,                              \
                                .exemplar_calls = MR_REDUCE_EXEMPLAR_CALLS_DEFAULT,       \

@@ -280,8 +280,10 @@ static uint64_t count_group(struct mr_reduce *reduce, const struct mr_template *
         times.max = ns > times.max ? ns : times.max;
         zeros += ns == 0;
         if (ns)
-            reduce->bins
-                .counts[shape->bins.offset + group->bins[i] - shape->bins.first]++;
+            mr_bin_pool_add(
+                &reduce->bins,
+                mr_bin_pool_at(&reduce->bins,
+                               shape->bins.offset + group->bins[i] - shape->bins.first));
     }
     mr_reduce_add_shapes(reduce, shape, &times, group->enter_ns[0] + group->totals[0],
                          group->enter_ns[last] + group->totals[last], group->count);

@@ -82,19 +82,34 @@ static MR_ALWAYS_INLINE void find_bins(const struct mr_reduce *reduce,
     }
     for (uint32_t i = 0; zeros && i < count; i++)
         bins[i] = totals[i] ? bins[i] : i;
-    MR_PREFETCH_WRITE(reduce->bins.counts + bins[0]);
+    MR_PREFETCH_WRITE(mr_bin_pool_at(&reduce->bins, bins[0]));
 }
 
 /*
  * One of each call after the other: two in a row of the same call would often meet in the same bin, and wait for each other in
  * the store buffer.
  */
-static void count_bins(uint32_t *counts, mr_template_places *bins, uint32_t call_count,
-                       uint32_t waiting)
+static MR_ALWAYS_INLINE void count_places(struct mr_bin_pool *pool,
+                                          mr_template_places *bins, uint32_t call_count,
+                                          uint32_t waiting, bool is_narrow)
 {
+    uint32_t *words = pool->counts;
+
     for (uint32_t place = 0; place < waiting; place++)
         for (uint32_t i = 0; i < call_count; i++)
-            counts[bins[i][place]]++;
+            if (is_narrow)
+                mr_bin_pool_add(pool, mr_bin_pool_at(pool, bins[i][place]));
+            else
+                words[bins[i][place]]++;
+}
+
+static void count_bins(struct mr_bin_pool *pool, mr_template_places *bins,
+                       uint32_t call_count, uint32_t waiting)
+{
+    if (pool->carries)
+        count_places(pool, bins, call_count, waiting, true);
+    else
+        count_places(pool, bins, call_count, waiting, false);
 }
 
 static MR_ALWAYS_INLINE void count_gain(struct mr_path *path, const struct gain *gain,
@@ -160,7 +175,7 @@ static void settle(struct mr_reduce *reduce, struct mr_template *template)
     MR_ASSERT(count > 0 && count <= MR_TEMPLATE_WAITING);
     memset(child, 0, (call_count + 1) * sizeof(*child));
     binned = gain_all(reduce, calls, call_count, count, child, bins);
-    count_bins(reduce->bins.counts, bins, binned, count);
+    count_bins(&reduce->bins, bins, binned, count);
     template->waiting = 0;
     mr_filter_count(reduce->filter, MR_REDUCE_SUM_BULK, (uint64_t)count * call_count);
 }

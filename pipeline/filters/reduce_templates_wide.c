@@ -115,7 +115,8 @@ static uint32_t gain(struct mr_reduce *reduce, const struct mr_template_call *ca
             places_of(&tables, totals, path->bins.offset - path->bins.first), nowhere,
             no_time);
         store_lanes(places[binned], at);
-        MR_PREFETCH_WRITE(reduce->bins.counts + (uint32_t)_mm256_cvtsi256_si32(at));
+        MR_PREFETCH_WRITE(
+            mr_bin_pool_at(&reduce->bins, (uint32_t)_mm256_cvtsi256_si32(at)));
         binned += zeros < MR_TEMPLATE_WAITING;
     }
     return binned;

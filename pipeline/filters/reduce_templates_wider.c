@@ -84,7 +84,7 @@ static uint32_t gain(struct mr_reduce *reduce, const struct mr_template_call *ca
                                         nowhere, timed,
                                         places_of(&tables, totals,
                                                   path->bins.offset - path->bins.first)));
-        MR_PREFETCH_WRITE(reduce->bins.counts + places[binned][0]);
+        MR_PREFETCH_WRITE(mr_bin_pool_at(&reduce->bins, places[binned][0]));
         binned += timed != 0;
     }
     return binned;

@@ -445,7 +445,7 @@ static void check_vectors(const struct mr_template_vectors *vectors)
 
     assert_non_null(reduce);
     mr_bin_index_init(&reduce->bin_index);
-    mr_bin_pool_init(&reduce->bins, 4 * MR_BINS_COUNT);
+    mr_bin_pool_init(&reduce->bins, 4 * MR_BINS_COUNT, UINT32_MAX);
     assert_int_equal(mr_paths_init(&reduce->paths, 64, MR_PATHS_DEPTH_MAX), MR_OK);
     assert_int_equal(mr_templates_init(&reduce->templates, 64, vectors), MR_OK);
     path = mr_paths_find(&reduce->paths, mr_paths_base(&reduce->paths, 0, 0), 1, 0);
