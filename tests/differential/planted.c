@@ -4,15 +4,21 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
-/* Whether the tests found something: they failed, or an assertion of the product did. */
+#define CPU_S 200 /* hundreds of times what finding a fault takes */
+
+/* Whether the tests found something: they failed, or an assertion of the product did, or it goes on without an end. */
 static int fails(int (*tests)(void))
 {
+    const struct rlimit limit = {CPU_S, CPU_S};
     int status = 0;
     pid_t child = fork();
 
+    if (child == 0 && setrlimit(RLIMIT_CPU, &limit) != 0)
+        abort();
     if (child == 0)
         _exit(tests() == 0 ? 0 : 1);
     if (child < 0 || waitpid(child, &status, 0) != child)
