@@ -30,6 +30,7 @@ static void settle(struct mr_bin_pool *pool)
 
 static void carry(struct mr_bin_pool *pool, uint32_t at, uint32_t times)
 {
+    MR_ASSERT(pool->carries);
     pool->carries[at] += times;
     pool->carried_first = at < pool->carried_first ? at : pool->carried_first;
     pool->carried_end = at < pool->carried_end ? pool->carried_end : at + 1;
@@ -133,7 +134,7 @@ static bool resize(struct mr_bin_pool *pool, uint32_t capacity)
     }
     if (pool->counts)
         copy_counts(pool, &grown);
-    if (pool->carries && pool->carried_first < pool->carried_end)
+    if (pool->carries && grown.carries && pool->carried_first < pool->carried_end)
         memcpy(grown.carries + pool->carried_first, pool->carries + pool->carried_first,
                (pool->carried_end - pool->carried_first) * sizeof(*grown.carries));
     mr_pages_free(pool->counts, size_of(pool));
