@@ -15,23 +15,29 @@ static_assert(sizeof(struct mr_path) == (size_t)2 * MR_CACHE_LINE,
 #define CAPACITY_FIRST 1024u
 #define BLOCK 16u /* of bins */
 
+static uint32_t hash_of(const struct mr_paths *paths, uint32_t parent, uint32_t site)
+{
+    uint64_t mix = ((uint64_t)parent << 32 | site) * paths->key;
+
+    return (uint32_t)(mix >> 32 ^ mix >> 15);
+}
+
 /* The flags by which children of one parent and site are told apart: bases have no parent. */
 static uint32_t kind_of(uint32_t flags)
 {
     return flags & (MR_PATH_BASE | MR_PATH_OUTER);
 }
 
-static struct mr_path_slot *slot_of(const struct mr_paths *paths, uint32_t parent,
-                                    uint32_t site, uint32_t flags)
+static uint32_t *slot_of(const struct mr_paths *paths, uint32_t parent, uint32_t site,
+                         uint32_t flags)
 {
-    uint64_t hash = mr_paths_hash(paths, parent, site);
-    uint32_t at = mr_paths_first_slot(paths, hash), number;
+    uint32_t at = hash_of(paths, parent, site) & paths->slot_mask;
 
-    while ((number = paths->slots[at].path) != MR_PATH_NONE) {
-        const struct mr_path *node = &paths->nodes[number];
+    while (paths->slots[at]) {
+        const struct mr_path *node = &paths->nodes[paths->slots[at]];
 
-        /* Others than bases are of their parent's kind. */
-        if (paths->slots[at].tag == (uint32_t)(hash >> 32) && node->site == site &&
+        /* Others than bases are of their parent's kind: no need to touch their second line. */
+        if (node->site == site && node->parent == parent &&
             (parent != MR_PATH_NONE || kind_of(node->flags) == kind_of(flags)))
             break;
         at = (at + 1) & paths->slot_mask;
@@ -44,10 +50,8 @@ static void fill_slots(struct mr_paths *paths)
     memset(paths->slots, 0, ((size_t)paths->slot_mask + 1) * sizeof(*paths->slots));
     for (uint32_t i = 1; i < paths->count; i++) {
         const struct mr_path *node = &paths->nodes[i];
-        uint64_t hash = mr_paths_hash(paths, node->parent, node->site);
 
-        *slot_of(paths, node->parent, node->site, node->flags) =
-            (struct mr_path_slot){(uint32_t)(hash >> 32), i};
+        *slot_of(paths, node->parent, node->site, node->flags) = i;
     }
 }
 
@@ -64,8 +68,7 @@ static enum mr_status resize(struct mr_paths *paths, uint32_t capacity)
     uint32_t slot_count = 2 * CAPACITY_FIRST;
     struct mr_path *nodes;
     uint16_t *depths;
-    uint32_t *touched;
-    struct mr_path_slot *slots;
+    uint32_t *touched, *slots;
 
     while (slot_count < 2 * capacity)
         slot_count *= 2;
@@ -132,45 +135,38 @@ static bool make_room(struct mr_paths *paths)
     return resize(paths, capacity) == MR_OK;
 }
 
-static MR_NOINLINE uint32_t add(struct mr_paths *paths, uint32_t parent, uint32_t site,
-                                uint32_t flags)
+static uint32_t find(struct mr_paths *paths, uint32_t parent, uint32_t site,
+                     uint32_t flags)
 {
-    uint32_t number;
+    uint32_t *slot = slot_of(paths, parent, site, flags);
 
-    if (!make_room(paths))
-        return MR_PATH_NONE;
-    number = paths->count++;
-    *slot_of(paths, parent, site, flags) = (struct mr_path_slot){
-        (uint32_t)(mr_paths_hash(paths, parent, site) >> 32), number};
-    paths->depths[number] =
-        (uint16_t)(parent == MR_PATH_NONE ? 0 : paths->depths[parent] + 1);
-    paths->nodes[number] =
-        (struct mr_path){.site = site, .parent = parent, .flags = (uint8_t)flags};
-    return number;
+    if (*slot == 0) {
+        if (!make_room(paths))
+            return MR_PATH_NONE;
+        slot = slot_of(paths, parent, site, flags);
+        *slot = paths->count++;
+        paths->depths[*slot] =
+            (uint16_t)(parent == MR_PATH_NONE ? 0 : paths->depths[parent] + 1);
+        paths->nodes[*slot] =
+            (struct mr_path){.site = site, .parent = parent, .flags = (uint8_t)flags};
+    }
+    return *slot;
 }
 
 uint32_t mr_paths_find(struct mr_paths *paths, uint32_t parent, uint32_t site,
                        uint32_t flags)
 {
-    uint32_t number;
-
     if (parent == MR_PATH_NONE)
         return MR_PATH_NONE;
     if (paths->depths[parent] == paths->depth_max)
         parent = paths->nodes[parent].parent;
-    number = slot_of(paths, parent, site, 0)->path;
-    if (MR_LIKELY(number != MR_PATH_NONE))
-        return number;
-    return add(paths, parent, site, flags | (paths->nodes[parent].flags & MR_PATH_OUTER));
+    return find(paths, parent, site,
+                flags | (paths->nodes[parent].flags & MR_PATH_OUTER));
 }
 
 uint32_t mr_paths_base(struct mr_paths *paths, uint32_t scope, uint32_t flags)
 {
-    uint32_t number;
-
-    flags = MR_PATH_BASE | (flags & MR_PATH_OUTER);
-    number = slot_of(paths, MR_PATH_NONE, scope, flags)->path;
-    return number != MR_PATH_NONE ? number : add(paths, MR_PATH_NONE, scope, flags);
+    return find(paths, MR_PATH_NONE, scope, MR_PATH_BASE | (flags & MR_PATH_OUTER));
 }
 
 uint32_t mr_paths_root(struct mr_paths *paths, uint32_t base, uint32_t site)

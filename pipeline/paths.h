@@ -69,38 +69,16 @@ struct mr_path {
     uint16_t bins_first;
 };
 
-struct mr_path_slot {
-    uint32_t tag;  /* of its parent and site; see mr_paths_hash() */
-    uint32_t path; /* MR_PATH_NONE: free */
-};
-
 struct mr_paths {
     struct mr_path *nodes;
     uint16_t *depths; /* of nodes; a base's is 0 */
     uint32_t count, capacity, limit, depth_max;
-    struct mr_path_slot *slots; /* open addressing */
+    uint32_t *slots; /* open addressing: node number, 0: free */
     uint32_t slot_mask;
     uint64_t key;      /* of slots: mr_hash_key() */
     uint32_t *touched; /* nodes that gained something */
     uint32_t touched_count;
 };
-
-/*
- * Of a parent (high half) and a site, odd times odd. The high half of the product and the site tell the parent: of one site, it is
- * the sum of something and the parent times an odd number, modulo 2^32. So a slot that has this tag, of a node that has
- * this site, is of this parent, of which the node's second cache line need not be asked.
- */
-static MR_ALWAYS_INLINE uint64_t mr_paths_hash(const struct mr_paths *paths,
-                                               uint32_t parent, uint32_t site)
-{
-    return ((uint64_t)parent << 32 | site) * paths->key;
-}
-
-static MR_ALWAYS_INLINE uint32_t mr_paths_first_slot(const struct mr_paths *paths,
-                                                     uint64_t hash)
-{
-    return (uint32_t)(hash >> 32 ^ hash >> 15) & paths->slot_mask;
-}
 
 /* `limit` is 16 .. 2^30, `depth_max` 2 .. MR_PATHS_DEPTH_MAX. MR_ENOMEM. */
 enum mr_status mr_paths_init(struct mr_paths *paths, uint32_t limit, uint32_t depth_max);
@@ -109,23 +87,6 @@ void mr_paths_fini(struct mr_paths *paths);
 /* By hash; MR_PATH_NONE when full, without memory, or when the parent is none. `flags` are given to a new node. */
 uint32_t mr_paths_find(struct mr_paths *paths, uint32_t parent, uint32_t site,
                        uint32_t flags);
-
-/*
- * The path that mr_paths_find() would find, or, if its site is another one, none, of a parent that is not at the deepest level: no node
- * is looked at. If the answer is not `needed`, it is any, and takes no branch.
- */
-static MR_ALWAYS_INLINE uint32_t mr_paths_guess(const struct mr_paths *paths,
-                                                uint32_t parent, uint32_t site,
-                                                bool needed)
-{
-    uint64_t hash = mr_paths_hash(paths, parent, site);
-    uint32_t at = mr_paths_first_slot(paths, hash), tag = (uint32_t)(hash >> 32);
-
-    while (MR_UNLIKELY(needed & (paths->slots[at].tag != tag) &
-                       (paths->slots[at].path != MR_PATH_NONE)))
-        at = (at + 1) & paths->slot_mask;
-    return paths->slots[at].path;
-}
 
 static MR_ALWAYS_INLINE uint32_t mr_paths_child(struct mr_paths *paths, uint32_t parent,
                                                 uint32_t site)

@@ -54,7 +54,6 @@ struct mr_reduce_config {
     bool has_marks;   /* tells the spool what its deltas hold (pipeline/mark.h) */
     bool has_repeats; /* decode runs on this thread: it may be told what streams repeat */
     bool is_one_by_one;      /* no templates: for tests, as nothing else comes out */
-    bool is_scouted;         /* all paths are found ahead (reduce_scout.c); the same */
     enum mr_vectors vectors; /* at most these; the same comes out with any */
     uint32_t
         exemplar_calls; /* of one exemplar, at most MR_EXEMPLAR_CALLS_MAX; 0: none are kept */

@@ -18,25 +18,21 @@ struct hot {
     uint32_t child_count, child_limit;
     const struct mr_event *events, *at, *end; /* of the run; the one at hand */
     const struct mr_event *first;             /* taken by this mr_reduce_inner() */
-    const struct mr_event *ahead, *ahead_end; /* whose paths were found ahead */
     const struct mr_open_call *bottom;        /* the first frame */
     struct mr_nesting *nesting;               /* of the batch, if it is checked here */
     const struct mr_open_call
         *heard;        /* calls below this frame end in reconstruct's sight */
     uint64_t least_ns; /* calls that took as long are noted */
     bool is_collecting, is_folded;
-    bool is_astray;  /* it goes on without paths that were found ahead */
     bool is_refused; /* the tree has a new node past the budget: it stopped collecting */
 };
 
 /* The path of a child that was not foretold, which it will be the next time. */
-static MR_NOINLINE uint32_t find_child(struct mr_reduce *reduce,
+static MR_NOINLINE uint32_t find_child(struct mr_paths *paths,
                                        const struct mr_open_call *parent, uint32_t site)
 {
-    struct mr_paths *paths = &reduce->paths;
     uint32_t path;
 
-    reduce->scout.missed++;
     if (paths->nodes[parent->last].site == site)
         return parent->last; /* a loop that was left later than the time before */
     path = mr_paths_find(paths, parent->path, site, 0);
@@ -240,58 +236,23 @@ static MR_ALWAYS_INLINE bool take_leaf(struct mr_reduce *reduce, struct hot *hot
     return true;
 }
 
-/* Paths of events from the one at hand on. The hot loop's own values stay where they are, in registers. */
-static MR_ALWAYS_INLINE void look_ahead(struct mr_reduce *reduce, struct hot *hot)
-{
-    hot->ahead = hot->at;
-    hot->ahead_end =
-        hot->at + mr_reduce_scout_ahead(reduce, hot->top,
-                                        (uint32_t)(hot->top - hot->bottom) + 1, hot->at,
-                                        (uint32_t)(hot->end - hot->at));
-}
-
-/* The path of the call at hand, as it was foretold, or found now. */
-static MR_ALWAYS_INLINE uint32_t find_path(struct mr_reduce *reduce,
-                                           struct mr_open_call *parent, uint32_t site)
-{
-    uint32_t path = parent->next;
-
-    if (MR_UNLIKELY(reduce->paths.nodes[path].site != site)) {
-        path = find_child(reduce, parent, site);
-        if (path == MR_PATH_NONE)
-            return path;
-    }
-    mr_reduce_foretell(&reduce->paths, parent, path);
-    return path;
-}
-
-/* As it was found ahead. Where that is none, or another one, what was found below it is not below it. */
-static MR_ALWAYS_INLINE uint32_t path_ahead(struct mr_reduce *reduce, struct hot *hot,
-                                            uint32_t site)
-{
-    uint32_t path = reduce->scout.paths[hot->at - hot->ahead];
-
-    if (MR_LIKELY(reduce->paths.nodes[path].site == site))
-        return path;
-    hot->is_astray = true;
-    return MR_PATH_NONE;
-}
-
 /* A call that opens inside a call tree. False, with nothing changed: for the slow path. */
 static MR_ALWAYS_INLINE bool open_fast(struct mr_reduce *reduce, struct hot *hot,
-                                       const struct mr_event *event, uint32_t site,
-                                       bool is_scouted)
+                                       const struct mr_event *event, uint32_t site)
 {
     struct mr_open_call *parent = hot->top;
+    uint32_t path = parent->next;
     const struct mr_path *node;
-    uint32_t path;
 
     if (MR_UNLIKELY(parent == hot->last))
         return false;
-    path = is_scouted ? path_ahead(reduce, hot, site) : find_path(reduce, parent, site);
-    if (MR_UNLIKELY(path == MR_PATH_NONE))
-        return false;
+    if (MR_UNLIKELY(reduce->paths.nodes[path].site != site)) {
+        path = find_child(&reduce->paths, parent, site);
+        if (path == MR_PATH_NONE)
+            return false;
+    }
     node = &reduce->paths.nodes[path];
+    mr_reduce_foretell(&reduce->paths, parent, path);
     if (is_leaf(hot, event, site) && take_leaf(reduce, hot, path))
         return true;
     if (mr_templates_try(&reduce->templates, path) && take_template(reduce, hot, path))
@@ -365,29 +326,6 @@ static const struct mr_open_call *heard_from(const struct mr_reduce *reduce,
                : stream->frames;
 }
 
-/* Takes events until one needs the slow path, or, scouted, a path was not found ahead. */
-static MR_ALWAYS_INLINE void follow(struct mr_reduce *reduce, struct hot *hot,
-                                    bool is_scouted)
-{
-    for (; hot->at < hot->end; hot->at++) {
-        const struct mr_event *event = hot->at;
-        uint64_t word = mr_event_word(event);
-
-        if (is_scouted && event >= hot->ahead_end)
-            look_ahead(reduce, hot);
-        if (word <= UINT32_MAX) { /* it opens, without a flag */
-            if (!open_fast(reduce, hot, event, (uint32_t)word, is_scouted))
-                break;
-            continue;
-        }
-        if (MR_UNLIKELY(word != hot->top->closes ||
-                        !mr_reduce_in_window(reduce, event->ns)))
-            break;
-        if (!close_fast(reduce, hot, event))
-            break;
-    }
-}
-
 uint32_t mr_reduce_inner(struct mr_reduce *reduce, struct mr_reduce_stream *stream,
                          uint32_t first)
 {
@@ -405,16 +343,25 @@ uint32_t mr_reduce_inner(struct mr_reduce *reduce, struct mr_reduce_stream *stre
                       .end = reduce->events + reduce->event_count,
                       .least_ns = reduce->noted.least_ns,
                       .is_collecting = stream->is_collecting};
-    const bool is_scouted = reduce->scout.left > 0 || reduce->config->is_scouted;
     uint32_t done, depth;
 
-    if (is_scouted)
-        follow(reduce, &hot, true);
-    if (!is_scouted || hot.is_astray)
-        follow(reduce, &hot, false);
+    for (; hot.at < hot.end; hot.at++) {
+        const struct mr_event *event = hot.at;
+        uint64_t word = mr_event_word(event);
+
+        if (word <= UINT32_MAX) { /* it opens, without a flag */
+            if (!open_fast(reduce, &hot, event, (uint32_t)word))
+                break;
+            continue;
+        }
+        if (MR_UNLIKELY(word != hot.top->closes ||
+                        !mr_reduce_in_window(reduce, event->ns)))
+            break;
+        if (!close_fast(reduce, &hot, event))
+            break;
+    }
     /* Opens and closes make `done`, and their difference is that of the depths. */
     done = (uint32_t)(hot.at - hot.first);
-    mr_reduce_scout_learn(reduce, is_scouted, done);
     depth = (uint32_t)(hot.top - stream->frames) + 1;
     stream->closed += (done + stream->depth - depth) / 2;
     stream->reduced += done + stream->depth - depth;

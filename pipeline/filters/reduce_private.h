@@ -314,15 +314,6 @@ struct mr_reduce_marks {
     bool is_amid; /* a frame: what was gained is more than what marks cover */
 };
 
-/* reduce_scout.c */
-#define MR_REDUCE_AHEAD 128u
-struct mr_reduce_scout {
-    uint32_t left; /* events that shall be scouted; 0: the loop goes alone */
-    uint32_t alone,
-        missed; /* events of that, and calls of these that were not foretold */
-    uint32_t paths[MR_REDUCE_AHEAD]; /* of the events ahead; of those that open */
-};
-
 struct mr_reduce {
     struct mr_filter *filter;
     const struct mr_reduce_config *config;
@@ -392,7 +383,6 @@ struct mr_reduce {
     uint64_t gained_ns;         /* and of the last tick that found something gained */
     bool had_open;              /* the last delta told of open traces */
     struct mr_bin_index bin_index;
-    struct mr_reduce_scout scout;
     struct mr_reduce_marks marks;
 };
 
@@ -452,12 +442,6 @@ static MR_ALWAYS_INLINE void mr_reduce_count_call(struct mr_reduce *reduce,
 /* reduce_inner.c: calls inside a call tree that end ok, from `first` on until an event is anything else; how many. */
 uint32_t mr_reduce_inner(struct mr_reduce *reduce, struct mr_reduce_stream *stream,
                          uint32_t first);
-/* reduce_scout.c: finds paths of events ahead, at most MR_REDUCE_AHEAD, with `depth` calls open; of how many, at least 1. */
-uint32_t mr_reduce_scout_ahead(struct mr_reduce *reduce, const struct mr_open_call *top,
-                               uint32_t depth, const struct mr_event *events,
-                               uint32_t count);
-/* So many events were taken, scouted or not. */
-void mr_reduce_scout_learn(struct mr_reduce *reduce, bool is_scouted, uint32_t events);
 /* reduce_run.c: takes events of the run from `*at` on until one needs mr_reduce_step(), whose place that is then. */
 enum mr_status mr_reduce_run(struct mr_reduce *reduce, struct mr_reduce_stream *stream,
                              uint32_t *at);

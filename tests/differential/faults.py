@@ -43,7 +43,6 @@ FAULTS = {
     "self-time-without-children": (CALLS, "        stream->frames[stream->depth - 2].child_ns += total;", "        (void)total;"),
     "bin-boundary-inclusive": ("pipeline/bins.c", "(uint8_t)(mr_histogram_index5(low) + 1 - 63 * 32)",
                                "(uint8_t)(mr_histogram_index5(low + 1) + 1 - 63 * 32)"),
-    "scout-astray-is-followed": (INNER, "    hot->is_astray = true;\n    return MR_PATH_NONE;", "    return mr_paths_find(&reduce->paths, hot->top->path, site, 0);"),
     "full-byte-forgotten": ("pipeline/bins.c", "        carry(pool, at, 1);", "        (void)0;"),
     "fold-count": (CALLS, "*last += UINT64_C(1) << 32;", "*last += UINT64_C(2) << 32;"),
     "hash-ignores-order": (
@@ -79,7 +78,7 @@ FAULTS = {
     "loop-learned-at-any-depth": (OUTER, "depth = stream->outer_depth;", "depth = 0;"),
     "loop-learned-for-all-calls-of-its-caller": (OUTER, "    if (stream->depth == first + 1)\n        keep_place", "    keep_place"),
     "loop-quiet-while-children-end": (OUTER, "    watch->last_ns = ns;\n    return is_loop(", "    return is_loop("),
-    "followed-exit-of-another-call": (INNER, "word != hot->top->closes ||", "word >> 32 != MR_EVENT_CLOSE ||"),
+    "followed-exit-of-another-call": (INNER, "word != hot.top->closes ||", "word >> 32 != MR_EVENT_CLOSE ||"),
     "followed-leaf-ends-with-any-exit": (INNER, "mr_event_word(&event[1]) == mr_open_call_closes(site, 0);", "mr_event_word(&event[1]) >> 32 == MR_EVENT_CLOSE;"),
     "followed-leaf-is-no-child-of-a-candidate": (INNER, "    hot->at++;\n    tell_child(hot, end_ns);", "    hot->at++;"),
     "followed-call-is-no-child-of-a-candidate": (INNER, "    tell_child(hot, event->ns);\n", ""),
