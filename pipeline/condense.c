@@ -41,14 +41,6 @@ static void release_ranks(struct mr_condense *condense)
     condense->ranks = NULL;
 }
 
-void mr_condense_release_log(struct mr_condense *condense)
-{
-    condense->budget->used -= condense->log_capacity * MR_CONDENSE_LOG_EVENT;
-    free(condense->log);
-    condense->log = NULL;
-    condense->log_capacity = 0;
-}
-
 void mr_condense_fini(struct mr_condense *condense)
 {
     mr_condense_release_log(condense);

@@ -1,27 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Events -> calls that end; and the log of such as are still to be looked at. */
-#include <stdlib.h>
-#include <string.h>
-
+/* Events -> calls that end. */
 #include "base/assert.h"
 #include "pipeline/condense_private.h"
-
-/* The log: its sizes in events. At first less than the open calls of a trace that waits would take. */
-#define LOG_FIRST 16u
-#define LOG_PART 4 /* of the budget: what logs may fill of it */
-
-static uint32_t log_most(const struct mr_condense_budget *budget)
-{
-    return budget->log_most ? budget->log_most : MR_CONDENSE_LOG_MIN;
-}
-
-void mr_condense_learn_log(struct mr_condense_budget *budget, bool is_enough)
-{
-    uint32_t most = is_enough ? 2 * log_most(budget) : log_most(budget) / 2;
-
-    most = most < MR_CONDENSE_LOG_MAX ? most : MR_CONDENSE_LOG_MAX;
-    budget->log_most = most > MR_CONDENSE_LOG_MIN ? most : MR_CONDENSE_LOG_MIN;
-}
 
 static void open_call(struct mr_condense *condense, const struct mr_event *event,
                       uint64_t ns)
@@ -174,7 +154,7 @@ static void step(struct mr_condense *condense, const struct mr_event *event)
         close_call(condense, event, condense->last_ns);
 }
 
-static void take(struct mr_condense *condense, const struct mr_condense_piece *piece)
+void mr_condense_take(struct mr_condense *condense, const struct mr_condense_piece *piece)
 {
     uint32_t at = 0;
 
@@ -185,74 +165,4 @@ static void take(struct mr_condense *condense, const struct mr_condense_piece *p
         if (at < piece->count)
             step(condense, &piece->events[at++]);
     }
-}
-
-/* Beside its events. */
-static uint16_t *log_whole(const struct mr_condense *condense)
-{
-    void *end = condense->log ? condense->log + condense->log_capacity : NULL;
-
-    return end;
-}
-
-void mr_condense_feed(struct mr_condense *condense, const struct mr_condense_piece *piece)
-{
-    const struct mr_condense_piece log = {condense->log, log_whole(condense),
-                                          condense->log_count};
-
-    take(condense, &log);
-    condense->log_count = 0;
-    if (condense->log_capacity > MR_CONDENSE_LOG_KEPT)
-        mr_condense_release_log(condense);
-    take(condense, piece);
-}
-
-/* Room for `count` more events in the log: false when they are too many, or there is no memory for them. */
-static bool make_log_room(struct mr_condense *condense, uint32_t count)
-{
-    const struct mr_condense_budget *budget = condense->budget;
-    uint32_t wanted = condense->log_count + count, capacity = LOG_FIRST;
-    struct mr_event *grown;
-    size_t more;
-
-    if (wanted <= condense->log_capacity)
-        return true;
-    while (capacity < wanted)
-        capacity *= 2;
-    more = (capacity - condense->log_capacity) * MR_CONDENSE_LOG_EVENT;
-    if (budget->used + more > budget->limit / LOG_PART)
-        return false;
-    grown = malloc(capacity * MR_CONDENSE_LOG_EVENT);
-    if (!grown)
-        return false;
-    if (condense->log_count) {
-        memcpy(grown, condense->log, condense->log_count * sizeof(*grown));
-        memcpy(grown + capacity, log_whole(condense),
-               condense->log_count * sizeof(uint16_t));
-    }
-    free(condense->log);
-    condense->budget->used += more;
-    condense->log = grown;
-    condense->log_capacity = capacity;
-    return true;
-}
-
-void mr_condense_later(struct mr_condense *condense,
-                       const struct mr_condense_piece *piece)
-{
-    bool is_begun = condense->opened > 0 || condense->is_given_up;
-    bool is_small = condense->log_count == 0 && piece->count < LOG_FIRST;
-    bool is_long = piece->count + condense->log_count > log_most(condense->budget);
-    uint32_t count = condense->log_count;
-
-    if (!is_begun && is_long)
-        mr_condense_learn_log(condense->budget, false);
-    if (is_begun || is_small || is_long || !make_log_room(condense, piece->count)) {
-        mr_condense_feed(condense, piece);
-        return;
-    }
-    memcpy(condense->log + count, piece->events, piece->count * sizeof(*piece->events));
-    memcpy(log_whole(condense) + count, piece->whole,
-           piece->count * sizeof(*piece->whole));
-    condense->log_count += piece->count;
 }

@@ -4,6 +4,7 @@
  *
  *     condense.c       which calls stay, and what is told of them
  *     condense_feed.c  events -> calls that end
+ *     condense_log.c   events that wait to be looked at
  *     condense_noted.c  the same, of calls that were noted
  */
 #ifndef MR_PIPELINE_CONDENSE_PRIVATE_H
@@ -29,9 +30,13 @@ bool mr_condense_grow(struct mr_condense *condense, void **items, uint32_t *capa
 /* A call ends, `depth` and `closed` being those of its end: it stays for now. */
 void mr_condense_keep(struct mr_condense *condense, const struct mr_condense_open *call,
                       uint64_t total_ns, const struct mr_event *close);
-void mr_condense_release_log(struct mr_condense *condense);
 
 /* condense_feed.c */
+void mr_condense_take(struct mr_condense *condense,
+                      const struct mr_condense_piece *piece);
+
+/* condense_log.c */
+void mr_condense_release_log(struct mr_condense *condense);
 /* A trace ended without a look at its log, or grew out of it. */
 void mr_condense_learn_log(struct mr_condense_budget *budget, bool is_enough);
 
