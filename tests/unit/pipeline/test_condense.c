@@ -9,6 +9,7 @@
 #define EVENTS_MAX 4000u
 #define CALLS_MAX (EVENTS_MAX / 2)
 #define PIECE_MAX 300u
+#define LIMIT_MAX 400u
 
 struct tree {
     struct mr_event events[EVENTS_MAX];
@@ -128,13 +129,11 @@ static void note_close(struct noting *noting, const struct tree *tree, uint32_t 
 }
 
 static void note_piece(struct noting *noting, const struct tree *tree, uint32_t from,
-                       uint32_t count, uint64_t least_ns)
+                       const struct mr_condense_piece *piece, uint64_t least_ns)
 {
-    noting->notes = (struct mr_condense_notes){.events = tree->events + from,
-                                               .count = count,
-                                               .ended = noting->ended,
-                                               .open = noting->open};
-    for (uint32_t i = 0; i < from + count; i++) {
+    noting->notes = (struct mr_condense_notes){
+        .piece = *piece, .ended = noting->ended, .open = noting->open};
+    for (uint32_t i = 0; i < from + piece->count; i++) {
         uint32_t depth = noting->notes.open_count;
 
         if (tree->events[i].kind == MR_EVENT_CLOSE) {
@@ -152,33 +151,39 @@ static void note_piece(struct noting *noting, const struct tree *tree, uint32_t 
 
 /* False: the piece must be fed. The end of the root, which has a flag, has to be. */
 static bool feed_noted(struct mr_condense *condense, const struct tree *tree,
-                       uint32_t from, uint32_t count)
+                       uint32_t from, const struct mr_condense_piece *piece)
 {
     static struct noting noting;
     uint64_t least_ns = mr_condense_least_ns(condense);
 
-    if (least_ns == UINT64_MAX || from + count == tree->event_count)
+    if (least_ns == UINT64_MAX || from + piece->count == tree->event_count)
         return false;
-    note_piece(&noting, tree, from, count, least_ns);
+    note_piece(&noting, tree, from, piece, least_ns);
     if (noting.notes.open_count > MR_CONDENSE_NOTED_DEPTH)
         return false;
     mr_condense_feed_noted(condense, &noting.notes);
     return true;
 }
 
-/* Of the calls that lie in the piece, where some of them end is known. Returns how many pieces were noted. */
-static uint32_t feed_in_pieces(struct mr_condense *condense, const struct tree *tree,
-                               struct mr_test_random *random)
+/* How many pieces were noted, were looked at by a guess, and showed that it was right. */
+struct fed {
+    uint32_t noted, guessed, right;
+};
+
+/* Of the calls that lie in the piece, where some of them end is known. */
+static void feed_in_pieces(struct mr_condense *condense, const struct tree *tree,
+                           struct mr_test_random *random, struct fed *fed)
 {
     static const struct mr_condense_piece nothing;
     uint16_t whole[PIECE_MAX];
-    uint32_t at = 0, noted = 0, copied = (uint32_t)mr_test_random_below(random, 9);
+    uint32_t at = 0, copied = (uint32_t)mr_test_random_below(random, 17); /* mostly all */
     uint64_t piece_max = 1 + mr_test_random_below(random, PIECE_MAX);
 
     while (at < tree->event_count) {
         struct mr_condense_piece piece = {
             tree->events + at, whole,
             1 + (uint32_t)mr_test_random_below(random, piece_max)};
+        bool was_guess = condense->is_guess;
 
         if (piece.count > tree->event_count - at)
             piece.count = tree->event_count - at;
@@ -187,17 +192,30 @@ static uint32_t feed_in_pieces(struct mr_condense *condense, const struct tree *
                                mr_test_random_below(random, 4) > 0
                            ? tree->whole[at + i]
                            : 0;
-        if (mr_test_random_below(random, 3) > 0 &&
-            feed_noted(condense, tree, at, piece.count))
-            noted++;
-        else if (mr_test_random_below(random, 8) < copied)
+        if (mr_test_random_below(random, 3) > 0 && feed_noted(condense, tree, at, &piece))
+            fed->noted++;
+        else if (was_guess || mr_test_random_below(random, 8) < copied)
             mr_condense_later(condense, &piece);
         else
             mr_condense_feed(condense, &piece);
+        fed->guessed += condense->is_guess;
+        fed->right += was_guess && !condense->is_guess;
         at += piece.count;
     }
     mr_condense_feed(condense, &nothing);
-    return noted;
+}
+
+static void assert_same(const struct mr_exemplar_call *calls,
+                        const struct mr_exemplar_call *expected, uint32_t count)
+{
+    for (uint32_t i = 0; i < count; i++) {
+        assert_int_equal(calls[i].start_ns, expected[i].start_ns);
+        assert_int_equal(calls[i].total_ns, expected[i].total_ns);
+        assert_int_equal(calls[i].elided_calls, expected[i].elided_calls);
+        assert_int_equal(calls[i].elided_ns, expected[i].elided_ns);
+        assert_int_equal(calls[i].site, expected[i].site);
+        assert_int_equal(calls[i].depth, expected[i].depth);
+    }
 }
 
 static void the_longest_calls_are_kept_however_the_tree_is_cut(void **state)
@@ -205,13 +223,14 @@ static void the_longest_calls_are_kept_however_the_tree_is_cut(void **state)
     struct mr_test_random random = mr_test_random_new();
     struct tree *tree = calloc(1, sizeof(*tree));
     struct mr_condense_budget budget = {.limit = 1 << 20};
-    uint32_t noted = 0;
+    struct fed fed = {0};
 
     (void)state;
     assert_non_null(tree);
-    for (int round = 0; round < 60; round++) {
-        uint32_t limit = 1 + (uint32_t)mr_test_random_below(&random, 40);
-        struct mr_exemplar_call calls[40] = {{0}}, expected[40] = {{0}};
+    for (uint32_t round = 0; round < 60; round++) {
+        uint32_t limit =
+            1 + (uint32_t)mr_test_random_below(&random, round % 2 ? 40 : LIMIT_MAX);
+        struct mr_exemplar_call calls[LIMIT_MAX] = {{0}}, expected[LIMIT_MAX] = {{0}};
         struct mr_condense condense;
         uint32_t count;
 
@@ -219,26 +238,20 @@ static void the_longest_calls_are_kept_however_the_tree_is_cut(void **state)
         choose(tree, limit);
         mr_condense_init(&condense, &budget, limit);
         for (int again = 0; again < 2; again++) {
-            noted += feed_in_pieces(&condense, tree, &random);
+            budget.guess_ns = again ? mr_test_random_below(&random, 12) : 0;
+            feed_in_pieces(&condense, tree, &random, &fed);
             assert_false(condense.is_given_up);
             assert_int_equal(condense.closed, tree->call_count);
             count = mr_condense_finish(&condense, calls);
             memset(expected, 0, sizeof(expected));
             assert_int_equal(count, expect(tree, expected));
-            for (uint32_t i = 0; i < count; i++) {
-                assert_int_equal(calls[i].start_ns, expected[i].start_ns);
-                assert_int_equal(calls[i].total_ns, expected[i].total_ns);
-                assert_int_equal(calls[i].elided_calls, expected[i].elided_calls);
-                assert_int_equal(calls[i].elided_ns, expected[i].elided_ns);
-                assert_int_equal(calls[i].site, expected[i].site);
-                assert_int_equal(calls[i].depth, expected[i].depth);
-            }
+            assert_same(calls, expected, count);
             mr_condense_reset(&condense);
         }
         mr_condense_fini(&condense);
         assert_int_equal(budget.used, 0);
     }
-    assert_true(noted > 100);
+    assert_true(fed.noted > 100 && fed.guessed > 20 && fed.right > 5);
     free(tree);
 }
 
@@ -408,6 +421,45 @@ static void how_much_is_copied_goes_by_what_became_of_it_before(void **state)
     assert_int_equal(budget.used, 0);
 }
 
+static void a_long_trace_tells_how_long_a_call_of_the_next_one_takes_that_stays(
+    void **state)
+{
+    enum {
+        LIMIT = 16,
+        SHORT = 4,
+        LONG = 1024
+    }; /* pieces; of a piece a seventh takes the longest time there is, 6 ns */
+    struct mr_condense_budget budget = {.limit = (size_t)1 << 24};
+    struct mr_condense condense;
+    struct mr_exemplar_call calls[LIMIT], expected[LIMIT];
+
+    (void)state;
+    mr_condense_init(&condense, &budget, LIMIT);
+    feed_later(&condense, SHORT);
+    assert_int_equal(mr_condense_finish(&condense, expected), LIMIT);
+    assert_int_equal(budget.guess_ns, 0);
+    mr_condense_reset(&condense);
+    feed_later(&condense, LONG); /* grows out of the log: 6 / 2 */
+    assert_int_equal(budget.guess_ns, 3);
+    mr_condense_reset(&condense);
+    feed_later(&condense,
+               SHORT); /* more than LIMIT take as long, soon: it may be 3 / 2 + 1 more */
+    assert_int_equal(budget.guess_ns, 5);
+    assert_int_equal(mr_condense_finish(&condense, calls), LIMIT);
+    assert_same(calls, expected, LIMIT);
+    mr_condense_reset(&condense);
+    budget.guess_ns = 100;
+    feed_later(&condense, SHORT); /* it ends before that is known to be too high */
+    assert_int_equal(budget.guess_ns, 100);
+    assert_int_equal(mr_condense_finish(&condense, calls), LIMIT);
+    assert_same(calls, expected, LIMIT);
+    mr_condense_reset(&condense);
+    feed_later(&condense, LONG); /* it is */
+    assert_int_equal(budget.guess_ns, 3);
+    mr_condense_fini(&condense);
+    assert_int_equal(budget.used, 0);
+}
+
 static void past_the_budget_it_gives_up_and_says_so(void **state)
 {
     struct mr_condense_budget budget = {.limit = 16 * sizeof(struct mr_condense_open)};
@@ -431,6 +483,8 @@ int main(void)
         cmocka_unit_test(of_a_bottomless_tree_the_deep_calls_are_counted),
         cmocka_unit_test(a_copy_of_events_takes_a_part_of_the_budget_and_no_more),
         cmocka_unit_test(how_much_is_copied_goes_by_what_became_of_it_before),
+        cmocka_unit_test(
+            a_long_trace_tells_how_long_a_call_of_the_next_one_takes_that_stays),
         cmocka_unit_test(past_the_budget_it_gives_up_and_says_so),
     };
 
