@@ -144,16 +144,31 @@ static bool resize(struct mr_bin_pool *pool, uint32_t capacity)
     return true;
 }
 
-/* Zeroed counts, or false. */
-static bool take(struct mr_bin_pool *pool, uint32_t count, uint32_t *offset)
+/*
+ * Twice as much, as long as that is little. What is on large pages takes no memory but those that were written to: it is as large as may be
+ * at once, and neither cleared nor copied again in the burst that needs it.
+ */
+static uint32_t capacity_for(const struct mr_bin_pool *pool, uint32_t needed)
 {
     uint32_t capacity = pool->capacity ? pool->capacity : POOL_FIRST;
 
+    if (needed <= pool->capacity)
+        return pool->capacity;
+    while (capacity < needed)
+        capacity *= 2;
+    if ((size_t)capacity << WORD_SHIFT >= MR_PAGES_LARGE)
+        capacity = needed <= pool->words ? pool->words : pool->limit;
+    return capacity < pool->limit ? capacity : pool->limit;
+}
+
+/* Zeroed counts, or false. */
+static bool take(struct mr_bin_pool *pool, uint32_t count, uint32_t *offset)
+{
+    uint32_t capacity;
+
     if (count > pool->limit - pool->used)
         return false;
-    while (capacity < pool->used + count)
-        capacity *= 2;
-    capacity = capacity < pool->limit ? capacity : pool->limit;
+    capacity = capacity_for(pool, pool->used + count);
     if (capacity > pool->capacity && !resize(pool, capacity))
         return false;
     *offset = pool->used;
