@@ -162,7 +162,7 @@ static bool make_ranks(struct mr_condense *condense)
 }
 
 /* The longest `limit` stay, in the order in which they were closed. */
-static void drop_shorter(struct mr_condense *condense)
+void mr_condense_drop_shorter(struct mr_condense *condense)
 {
     struct mr_condense_rank *ranks = condense->ranks, shortest;
     uint32_t count = 0;
@@ -198,7 +198,7 @@ MR_NOINLINE void mr_condense_keep(struct mr_condense *condense,
     if (condense->kept_count == condense->limit && !make_ranks(condense))
         return;
     if (condense->kept_count == 2 * condense->limit)
-        drop_shorter(condense);
+        mr_condense_drop_shorter(condense);
     if (condense->kept_count == condense->kept_capacity) {
         bool is_grown = mr_condense_grow(condense, &kept, &condense->kept_capacity,
                                          sizeof(*condense->kept), 2 * condense->limit);
@@ -282,7 +282,7 @@ uint32_t mr_condense_finish(struct mr_condense *condense, struct mr_exemplar_cal
     struct mr_condense_open *around = condense->open;
 
     MR_ASSERT(condense->depth == 0 && !condense->is_given_up && condense->kept_count > 0);
-    drop_shorter(condense);
+    mr_condense_drop_shorter(condense);
     sort_by_opening(condense);
     for (uint32_t i = 0; i < condense->kept_count; i++) {
         const struct mr_condense_call *call = &condense->kept[i];

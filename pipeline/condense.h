@@ -19,8 +19,8 @@
  *
  * What is fed later is only copied while it is little: most traces turn out not to be wanted, and a copy costs a tenth. How
  * much is little, MR_CONDENSE_LOG_MIN to _MAX events, goes by what became of the copies before: twice as much where one was
- * never looked at, half where a trace was longer. What spans more pieces is looked at by a guess of how long a call takes at least that stays,
- * and copied only until that has come true (condense_log.c).
+ * never looked at, half where a trace was longer. What outgrows its copy is looked at by a guess of how
+ * long a call takes at least that stays (condense_log.c).
  *
  * Of calls that opened and ended in one piece it is known where they end. No call takes longer than what it is called by, so
  * where such a one is too short to be kept, all of it is passed over at once: what is looked at are the calls that are kept,
@@ -53,7 +53,8 @@
 struct mr_condense_budget { /* of all that share it */
     size_t used, limit;     /* bytes */
     uint32_t log_most;      /* events that are only copied; 0: as at first, LOG_MIN */
-    uint64_t guess_ns;      /* of calls that stay in the next long trace; 0: none */
+    uint64_t
+        guess_ns; /* of calls that stay in the next trace that outgrows its copy; 0: none */
 };
 
 /* Events of a stream, in order. */
@@ -78,7 +79,8 @@ struct mr_condense_noted {
 
 /* What is to be known of a piece all of whose events open or close calls of the tree, in order and without flags. */
 struct mr_condense_notes {
-    struct mr_condense_piece piece;
+    const struct mr_event *events;
+    uint32_t count;
     uint32_t ended_count, open_count;      /* open: at most MR_CONDENSE_NOTED_DEPTH */
     const struct mr_condense_noted *ended; /* that took least_ns, by their ends */
     const struct mr_condense_noted *open;  /* all, by depth */
@@ -107,7 +109,7 @@ struct mr_condense {
     struct mr_condense_open *open;
     struct mr_condense_call *kept;
     struct mr_condense_rank *ranks; /* scratch of twice the limit, once more are kept */
-    /* Events that are still to be looked at, or by is_guess may have to be; behind log_capacity of them `whole` of each. */
+    /* Events that are still to be looked at; behind log_capacity of them `whole` of each. */
     struct mr_event *log;
     uint32_t log_count, log_capacity;
     uint32_t depth, open_capacity;
@@ -119,8 +121,7 @@ struct mr_condense {
     uint64_t opened, closed;
     uint64_t shortest_ns, shortest_number; /* of the `limit` longest so far, if is_full */
     bool is_full, is_given_up;
-    bool is_guess; /* shortest_ns is one: all events are in the log as well */
-    bool is_odd;   /* child_ns may differ from what others sum up: a loss, another tree */
+    bool is_odd; /* child_ns may differ from what others sum up: a loss, another tree */
 };
 
 /* Allocates nothing yet. `limit` is 1 .. MR_EXEMPLAR_CALLS_MAX; the budget is borrowed. */

@@ -1,15 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The log: events that wait to be looked at. A trace whose events fill more than one piece of it may go on and on, and to look at all
- * of a long one costs as much as to reduce it. So a guess, what a call of long traces before took at least that stayed, passes shorter ones
- * over from then on; what was looked at stays in the log as well, until as many calls have stayed as may.
- *
- *     later   piece -> log
- *     later   piece -> log, all of which is looked at, by the guess
- *     noted   piece -> log; calls that were noted, by the guess
- *     ...
- *     enough calls stay: the guess was right, the log goes          the trace is wanted before, or the log is full: as if there had
- *                                                                   been no guess, all of the log is looked at
+ * The log: events that wait to be looked at. Of a trace that outgrows it all of the log is, and the first thousand calls would all stay at
+ * first, half of the next, and so on. So a guess, half of what a call took at least that stayed in the last such trace, passes shorter ones over.
+ * If as many stay then as may, it was right: what was passed over is shorter than all of them. Else the log is looked at once more.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -20,8 +13,6 @@
 /* Its sizes in events. At first less than the open calls of a trace that waits would take. */
 #define LOG_FIRST 16u
 #define LOG_PART 4 /* of the budget: what logs may fill of it */
-/* A guess that was found right within so many events may be higher: less would be noted. */
-#define GUESS_SOON (MR_CONDENSE_LOG_MIN / 2)
 
 static uint32_t log_most(const struct mr_condense_budget *budget)
 {
@@ -59,14 +50,6 @@ static void clear_log(struct mr_condense *condense)
         mr_condense_release_log(condense);
 }
 
-/* What was passed over by a guess that was too high is looked at after all. */
-static void forget_guess(struct mr_condense *condense)
-{
-    condense->is_guess = condense->is_full = condense->is_odd = false;
-    condense->depth = condense->below = condense->apart = condense->kept_count = 0;
-    condense->opened = condense->closed = condense->last_ns = 0;
-}
-
 static void take_log(struct mr_condense *condense)
 {
     const struct mr_condense_piece log = {condense->log, log_whole(condense),
@@ -77,8 +60,6 @@ static void take_log(struct mr_condense *condense)
 
 void mr_condense_feed(struct mr_condense *condense, const struct mr_condense_piece *piece)
 {
-    if (condense->is_guess)
-        forget_guess(condense);
     take_log(condense);
     clear_log(condense);
     mr_condense_take(condense, piece);
@@ -114,7 +95,9 @@ static bool make_log_room(struct mr_condense *condense, uint32_t count)
     return true;
 }
 
-bool mr_condense_log(struct mr_condense *condense, const struct mr_condense_piece *piece)
+/* False: it is too much, or there is no memory for it. */
+static bool add_to_log(struct mr_condense *condense,
+                       const struct mr_condense_piece *piece)
 {
     uint32_t count = condense->log_count;
 
@@ -128,52 +111,42 @@ bool mr_condense_log(struct mr_condense *condense, const struct mr_condense_piec
     return true;
 }
 
-void mr_condense_outgrow(struct mr_condense *condense,
-                         const struct mr_condense_piece *piece)
+/* Looks at the log, of a trace of which nothing else was looked at, by the guess. False: that was too high; nothing has changed. */
+static bool take_by_guess(struct mr_condense *condense)
+{
+    condense->is_full = true;
+    condense->shortest_ns = condense->budget->guess_ns;
+    condense->shortest_number = UINT64_MAX;
+    take_log(condense);
+    if (condense->kept_count >= condense->limit)
+        return true;
+    condense->is_full = condense->is_odd = false;
+    condense->depth = condense->below = condense->apart = condense->kept_count = 0;
+    condense->opened = condense->closed = condense->last_ns = 0;
+    return false;
+}
+
+/* The trace goes on, and the piece has no place in the log any more. */
+static void outgrow(struct mr_condense *condense, const struct mr_condense_piece *piece)
 {
     struct mr_condense_budget *budget = condense->budget;
 
     mr_condense_learn_log(budget, false);
+    if (budget->guess_ns > 0 && take_by_guess(condense))
+        clear_log(condense);
     mr_condense_feed(condense, piece);
-    budget->guess_ns = (condense->is_full ? condense->shortest_ns : budget->guess_ns) / 2;
-}
-
-static void begin_guess(struct mr_condense *condense)
-{
-    condense->is_guess = condense->is_full = true;
-    condense->shortest_ns = condense->budget->guess_ns;
-    condense->shortest_number = UINT64_MAX;
-    take_log(condense);
-}
-
-void mr_condense_check_guess(struct mr_condense *condense)
-{
-    struct mr_condense_budget *budget = condense->budget;
-
-    if (!condense->is_guess || condense->kept_count < condense->limit)
-        return;
-    if (condense->log_count < GUESS_SOON)
-        budget->guess_ns += budget->guess_ns / 2 + 1;
-    condense->is_guess = false;
-    clear_log(condense);
+    mr_condense_drop_shorter(condense);
+    budget->guess_ns = condense->is_full ? condense->shortest_ns / 2 : 0;
 }
 
 void mr_condense_later(struct mr_condense *condense,
                        const struct mr_condense_piece *piece)
 {
-    bool is_begun =
-        condense->is_given_up || (condense->opened > 0 && !condense->is_guess);
-    bool is_second = condense->log_count > 0;
+    bool is_begun = condense->opened > 0 || condense->is_given_up;
+    bool is_small = condense->log_count == 0 && piece->count < LOG_FIRST;
 
-    if (is_begun || (!is_second && piece->count < LOG_FIRST)) {
+    if (is_begun || is_small)
         mr_condense_feed(condense, piece);
-    } else if (!mr_condense_log(condense, piece)) {
-        mr_condense_outgrow(condense, piece);
-    } else if (condense->is_guess) {
-        mr_condense_take(condense, piece);
-        mr_condense_check_guess(condense);
-    } else if (is_second && condense->budget->guess_ns > 0) {
-        begin_guess(condense);
-        mr_condense_check_guess(condense);
-    }
+    else if (!add_to_log(condense, piece))
+        outgrow(condense, piece);
 }

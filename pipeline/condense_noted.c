@@ -13,7 +13,7 @@ uint64_t mr_condense_least_ns(const struct mr_condense *condense)
 {
     bool may = condense->is_full && !condense->is_odd && !condense->is_given_up &&
                condense->depth > 0 && condense->depth <= MR_CONDENSE_NOTED_DEPTH &&
-               (condense->log_count == 0 || condense->is_guess);
+               condense->log_count == 0;
 
     return may ? condense->shortest_ns : UINT64_MAX;
 }
@@ -39,7 +39,7 @@ static struct mr_condense_open call_of(const struct mr_condense *condense,
         call.child_ns = noted->child_ns;
         return call;
     }
-    open = &notes->piece.events[noted->opened];
+    open = &notes->events[noted->opened];
     return (struct mr_condense_open){.start_ns = open->ns,
                                      .child_ns = noted->child_ns,
                                      .number =
@@ -62,7 +62,7 @@ static void make_places(struct mr_condense *condense, uint32_t count)
 static void end_call(struct mr_condense *condense, const struct mr_condense_notes *notes,
                      const struct begin *begin, const struct mr_condense_noted *ended)
 {
-    const struct mr_event *close = &notes->piece.events[ended->closed];
+    const struct mr_event *close = &notes->events[ended->closed];
     const struct mr_condense_open call = call_of(condense, notes, begin, ended);
     uint32_t open = ended->depth + 1;
 
@@ -82,12 +82,8 @@ void mr_condense_feed_noted(struct mr_condense *condense,
 {
     const struct begin begin = {condense->opened, condense->depth};
 
-    MR_ASSERT(notes->piece.count > 0 && notes->open_count > 0);
+    MR_ASSERT(notes->count > 0 && notes->open_count > 0);
     MR_ASSERT(notes->open_count <= MR_CONDENSE_NOTED_DEPTH);
-    if (condense->is_guess && !mr_condense_log(condense, &notes->piece)) {
-        mr_condense_outgrow(condense, &notes->piece);
-        return;
-    }
     for (uint32_t i = 0; i < notes->ended_count && !condense->is_given_up; i++)
         end_call(condense, notes, &begin, &notes->ended[i]);
     make_places(condense, notes->open_count);
@@ -96,8 +92,7 @@ void mr_condense_feed_noted(struct mr_condense *condense,
     for (uint32_t i = 0; i < notes->open_count; i++)
         condense->open[i] = call_of(condense, notes, &begin, &notes->open[i]);
     condense->depth = notes->open_count;
-    condense->opened = opened_at(&begin, notes->piece.count, notes->open_count);
+    condense->opened = opened_at(&begin, notes->count, notes->open_count);
     condense->closed = condense->opened - condense->depth;
-    condense->last_ns = notes->piece.events[notes->piece.count - 1].ns;
-    mr_condense_check_guess(condense);
+    condense->last_ns = notes->events[notes->count - 1].ns;
 }

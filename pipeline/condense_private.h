@@ -4,7 +4,7 @@
  *
  *     condense.c       which calls stay, and what is told of them
  *     condense_feed.c  events -> calls that end
- *     condense_log.c   events that wait to be looked at, and the guess that lets most of them pass
+ *     condense_log.c   events that wait to be looked at
  *     condense_noted.c  the same, of calls that were noted
  */
 #ifndef MR_PIPELINE_CONDENSE_PRIVATE_H
@@ -31,19 +31,15 @@ bool mr_condense_grow(struct mr_condense *condense, void **items, uint32_t *capa
 void mr_condense_keep(struct mr_condense *condense, const struct mr_condense_open *call,
                       uint64_t total_ns, const struct mr_event *close);
 
+/* No more stay than may, and shortest_ns is that of the shortest of them. Fewer stay as they are. */
+void mr_condense_drop_shorter(struct mr_condense *condense);
+
 /* condense_feed.c */
 void mr_condense_take(struct mr_condense *condense,
                       const struct mr_condense_piece *piece);
 
 /* condense_log.c */
 void mr_condense_release_log(struct mr_condense *condense);
-/* The piece waits in the log, beside what does. False: it is too much, or there is no memory for it. */
-bool mr_condense_log(struct mr_condense *condense, const struct mr_condense_piece *piece);
-/* After that: nothing waits any more, the piece has been looked at, and the next guess is lower. */
-void mr_condense_outgrow(struct mr_condense *condense,
-                         const struct mr_condense_piece *piece);
-/* Ends the guess, and the log with it, if as many calls stay as may. */
-void mr_condense_check_guess(struct mr_condense *condense);
 /* A trace ended without a look at its log, or grew out of it. */
 void mr_condense_learn_log(struct mr_condense_budget *budget, bool is_enough);
 

@@ -58,8 +58,9 @@ struct mr_reduce_config {
     uint32_t
         exemplar_calls; /* of one exemplar, at most MR_EXEMPLAR_CALLS_MAX; 0: none are kept */
     uint32_t exemplars_max; /* per reason, over the time of the lane */
-    uint64_t
-        exemplar_guess_ns; /* the first guess_ns of pipeline/condense.h; the same comes out with any */
+    /* The first log_most and guess_ns of pipeline/condense.h: for tests, as the same comes out with any. */
+    uint32_t exemplar_log;
+    uint64_t exemplar_guess_ns;
     size_t exemplar_open_bytes; /* for traces that are still open */
     /*
      * Traces that somebody asks for (reduce_asked.c): by `wanted`, borrowed, NULL: nobody; with so many calls at most, 0:

@@ -28,6 +28,7 @@ static uint64_t bit(uint32_t request)
 void mr_reduce_asked_open(struct mr_reduce *reduce)
 {
     reduce->asked.budget.limit = reduce->config->asked_bytes;
+    reduce->asked.budget.log_most = reduce->config->exemplar_log;
     reduce->asked.budget.guess_ns = reduce->config->exemplar_guess_ns;
 }
 

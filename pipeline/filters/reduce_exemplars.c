@@ -37,6 +37,7 @@ enum mr_status mr_reduce_exemplars_open(struct mr_reduce *reduce)
     const struct mr_reduce_config *config = reduce->config;
 
     exemplars->budget.limit = config->exemplar_open_bytes;
+    exemplars->budget.log_most = config->exemplar_log;
     exemplars->budget.guess_ns = config->exemplar_guess_ns;
     mr_reduce_asked_open(reduce);
     exemplars->credit = most_credit(config);

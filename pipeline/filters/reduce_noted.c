@@ -92,12 +92,12 @@ bool mr_reduce_noted_carry(struct mr_reduce *reduce,
 {
     struct mr_reduce_noted *noted = &reduce->noted;
     uint32_t first = reduce->taken - event_count, depth = stream->depth - trace->frame;
-    struct mr_condense_notes notes = {
-        .piece = {reduce->events, reduce->whole, event_count},
-        .ended_count = noted->ended_count,
-        .open_count = depth,
-        .ended = noted->ended,
-        .open = noted->open};
+    struct mr_condense_notes notes = {.events = reduce->events,
+                                      .count = event_count,
+                                      .ended_count = noted->ended_count,
+                                      .open_count = depth,
+                                      .ended = noted->ended,
+                                      .open = noted->open};
 
     if (noted->least_ns == UINT64_MAX || noted->is_left || event_count == 0 ||
         depth > MR_CONDENSE_NOTED_DEPTH)

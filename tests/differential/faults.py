@@ -129,7 +129,7 @@ FAULTS = {
     "circle-by-arrival": (JOINED, "        if (mr_id_compare(joiner->slots[up].part.id, joiner->slots[top].part.id) < 0)\n", "        if (up < top)\n"),
     "place-of-a-run": (JOINED, "                free_place += child->size;\n", "                free_place++;\n"),
     "longest-calls-the-later": (CONDENSE, "a->total_ns, a->number, b->total_ns, b->number", "a->total_ns, b->number, b->total_ns, a->number"),
-    "guess-believed-too-soon": (CONDENSE_LOG, "!condense->is_guess || condense->kept_count < condense->limit", "!condense->is_guess"),
+    "guess-believed-too-soon": (CONDENSE_LOG, "    if (condense->kept_count >= condense->limit)\n", "    if (condense->kept_count > 0)\n"),
     "guess-forgotten-in-part": (CONDENSE_LOG, "condense->apart = condense->kept_count = 0;", "condense->apart = 0;"),
     "whole-call-is-one": (CONDENSE_FEED, "        run->opened += calls;\n", "        run->opened++;\n"),
     "noted-among-other-events": (CALLS, "        reduce->noted.is_left = true;\n", "        (void)reduce;\n"),

@@ -142,6 +142,7 @@ static void make_config(struct mr_test_random *random, const struct mood *mood,
         model->learn_ns = ONE_OF(random, 0, 2000, 100000);
         model->learn_children = ONE_OF(random, 1, 3);
     }
+    config->reduce.exemplar_log = ONE_OF(random, 0, 20, 100, 400);
     config->reduce.exemplar_guess_ns = ONE_OF(random, 0, 1, 300, 10000);
     config->reduce.bins_words = ONE_OF(random, 0, 16384, MR_REDUCE_BINS_WORDS_DEFAULT);
     if (mood->streams <= 3 && mood->depth <= 40 && chance(random, 2)) {

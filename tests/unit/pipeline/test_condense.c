@@ -129,11 +129,13 @@ static void note_close(struct noting *noting, const struct tree *tree, uint32_t 
 }
 
 static void note_piece(struct noting *noting, const struct tree *tree, uint32_t from,
-                       const struct mr_condense_piece *piece, uint64_t least_ns)
+                       uint32_t count, uint64_t least_ns)
 {
-    noting->notes = (struct mr_condense_notes){
-        .piece = *piece, .ended = noting->ended, .open = noting->open};
-    for (uint32_t i = 0; i < from + piece->count; i++) {
+    noting->notes = (struct mr_condense_notes){.events = tree->events + from,
+                                               .count = count,
+                                               .ended = noting->ended,
+                                               .open = noting->open};
+    for (uint32_t i = 0; i < from + count; i++) {
         uint32_t depth = noting->notes.open_count;
 
         if (tree->events[i].kind == MR_EVENT_CLOSE) {
@@ -151,24 +153,37 @@ static void note_piece(struct noting *noting, const struct tree *tree, uint32_t 
 
 /* False: the piece must be fed. The end of the root, which has a flag, has to be. */
 static bool feed_noted(struct mr_condense *condense, const struct tree *tree,
-                       uint32_t from, const struct mr_condense_piece *piece)
+                       uint32_t from, uint32_t count)
 {
     static struct noting noting;
     uint64_t least_ns = mr_condense_least_ns(condense);
 
-    if (least_ns == UINT64_MAX || from + piece->count == tree->event_count)
+    if (least_ns == UINT64_MAX || from + count == tree->event_count)
         return false;
-    note_piece(&noting, tree, from, piece, least_ns);
+    note_piece(&noting, tree, from, count, least_ns);
     if (noting.notes.open_count > MR_CONDENSE_NOTED_DEPTH)
         return false;
     mr_condense_feed_noted(condense, &noting.notes);
     return true;
 }
 
-/* How many pieces were noted, were looked at by a guess, and showed that it was right. */
+/* How many pieces were noted, and how many guesses were right, or were not. */
 struct fed {
-    uint32_t noted, guessed, right;
+    uint32_t noted, right, wrong;
 };
+
+static void feed_waiting(struct mr_condense *condense,
+                         const struct mr_condense_piece *piece, struct fed *fed)
+{
+    bool was_waiting = condense->log_count > 0;
+    uint64_t guess_ns = condense->budget->guess_ns;
+
+    mr_condense_later(condense, piece);
+    if (!was_waiting || condense->log_count > 0 || guess_ns == 0)
+        return;
+    fed->right += condense->is_full && condense->shortest_ns >= guess_ns;
+    fed->wrong += !condense->is_full || condense->shortest_ns < guess_ns;
+}
 
 /* Of the calls that lie in the piece, where some of them end is known. */
 static void feed_in_pieces(struct mr_condense *condense, const struct tree *tree,
@@ -183,7 +198,6 @@ static void feed_in_pieces(struct mr_condense *condense, const struct tree *tree
         struct mr_condense_piece piece = {
             tree->events + at, whole,
             1 + (uint32_t)mr_test_random_below(random, piece_max)};
-        bool was_guess = condense->is_guess;
 
         if (piece.count > tree->event_count - at)
             piece.count = tree->event_count - at;
@@ -192,14 +206,13 @@ static void feed_in_pieces(struct mr_condense *condense, const struct tree *tree
                                mr_test_random_below(random, 4) > 0
                            ? tree->whole[at + i]
                            : 0;
-        if (mr_test_random_below(random, 3) > 0 && feed_noted(condense, tree, at, &piece))
+        if (mr_test_random_below(random, 3) > 0 &&
+            feed_noted(condense, tree, at, piece.count))
             fed->noted++;
-        else if (was_guess || mr_test_random_below(random, 8) < copied)
-            mr_condense_later(condense, &piece);
+        else if (mr_test_random_below(random, 8) < copied)
+            feed_waiting(condense, &piece, fed);
         else
             mr_condense_feed(condense, &piece);
-        fed->guessed += condense->is_guess;
-        fed->right += was_guess && !condense->is_guess;
         at += piece.count;
     }
     mr_condense_feed(condense, &nothing);
@@ -238,7 +251,8 @@ static void the_longest_calls_are_kept_however_the_tree_is_cut(void **state)
         choose(tree, limit);
         mr_condense_init(&condense, &budget, limit);
         for (int again = 0; again < 2; again++) {
-            budget.guess_ns = again ? mr_test_random_below(&random, 12) : 0;
+            budget.log_most = 16 + (uint32_t)mr_test_random_below(&random, 1000);
+            budget.guess_ns = again ? 1 + mr_test_random_below(&random, 12) : 0;
             feed_in_pieces(&condense, tree, &random, &fed);
             assert_false(condense.is_given_up);
             assert_int_equal(condense.closed, tree->call_count);
@@ -251,7 +265,7 @@ static void the_longest_calls_are_kept_however_the_tree_is_cut(void **state)
         mr_condense_fini(&condense);
         assert_int_equal(budget.used, 0);
     }
-    assert_true(fed.noted > 100 && fed.guessed > 20 && fed.right > 5);
+    assert_true(fed.noted > 100 && fed.right > 2 && fed.wrong > 2);
     free(tree);
 }
 
@@ -436,26 +450,23 @@ static void a_long_trace_tells_how_long_a_call_of_the_next_one_takes_that_stays(
     (void)state;
     mr_condense_init(&condense, &budget, LIMIT);
     feed_later(&condense, SHORT);
-    assert_int_equal(mr_condense_finish(&condense, expected), LIMIT);
     assert_int_equal(budget.guess_ns, 0);
     mr_condense_reset(&condense);
     feed_later(&condense, LONG); /* grows out of the log: 6 / 2 */
     assert_int_equal(budget.guess_ns, 3);
+    assert_int_equal(mr_condense_finish(&condense, expected), LIMIT);
     mr_condense_reset(&condense);
-    feed_later(&condense,
-               SHORT); /* more than LIMIT take as long, soon: it may be 3 / 2 + 1 more */
-    assert_int_equal(budget.guess_ns, 5);
-    assert_int_equal(mr_condense_finish(&condense, calls), LIMIT);
-    assert_same(calls, expected, LIMIT);
-    mr_condense_reset(&condense);
-    budget.guess_ns = 100;
-    feed_later(&condense, SHORT); /* it ends before that is known to be too high */
-    assert_int_equal(budget.guess_ns, 100);
-    assert_int_equal(mr_condense_finish(&condense, calls), LIMIT);
-    assert_same(calls, expected, LIMIT);
-    mr_condense_reset(&condense);
-    feed_later(&condense, LONG); /* it is */
+    feed_later(&condense, SHORT); /* does not */
     assert_int_equal(budget.guess_ns, 3);
+    for (uint64_t guess_ns = 3; guess_ns < 100;
+         guess_ns += 90) { /* right, and too high */
+        mr_condense_reset(&condense);
+        budget.guess_ns = guess_ns;
+        feed_later(&condense, LONG);
+        assert_int_equal(budget.guess_ns, 3);
+        assert_int_equal(mr_condense_finish(&condense, calls), LIMIT);
+        assert_same(calls, expected, LIMIT);
+    }
     mr_condense_fini(&condense);
     assert_int_equal(budget.used, 0);
 }
