@@ -95,14 +95,13 @@ static bool make_log_room(struct mr_condense *condense, uint32_t count)
     return true;
 }
 
-/* False: it is too much, or there is no memory for it. */
+/* False: there is no memory for it. */
 static bool add_to_log(struct mr_condense *condense,
                        const struct mr_condense_piece *piece)
 {
     uint32_t count = condense->log_count;
 
-    if (piece->count + count > log_most(condense->budget) ||
-        !make_log_room(condense, piece->count))
+    if (!make_log_room(condense, piece->count))
         return false;
     memcpy(condense->log + count, piece->events, piece->count * sizeof(*piece->events));
     memcpy(log_whole(condense) + count, piece->whole,
@@ -126,7 +125,7 @@ static bool take_by_guess(struct mr_condense *condense)
     return false;
 }
 
-/* The trace goes on, and the piece has no place in the log any more. */
+/* The trace is longer than what is only copied. */
 static void outgrow(struct mr_condense *condense, const struct mr_condense_piece *piece)
 {
     struct mr_condense_budget *budget = condense->budget;
@@ -144,9 +143,10 @@ void mr_condense_later(struct mr_condense *condense,
 {
     bool is_begun = condense->opened > 0 || condense->is_given_up;
     bool is_small = condense->log_count == 0 && piece->count < LOG_FIRST;
+    bool is_long = piece->count + condense->log_count > log_most(condense->budget);
 
-    if (is_begun || is_small)
-        mr_condense_feed(condense, piece);
-    else if (!add_to_log(condense, piece))
+    if (!is_begun && is_long)
         outgrow(condense, piece);
+    else if (is_begun || is_small || !add_to_log(condense, piece))
+        mr_condense_feed(condense, piece);
 }

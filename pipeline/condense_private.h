@@ -4,8 +4,8 @@
  *
  *     condense.c       which calls stay, and what is told of them
  *     condense_feed.c  events -> calls that end
- *     condense_log.c   events that wait to be looked at
  *     condense_noted.c  the same, of calls that were noted
+ *     condense_log.c   events that wait to be looked at
  */
 #ifndef MR_PIPELINE_CONDENSE_PRIVATE_H
 #define MR_PIPELINE_CONDENSE_PRIVATE_H
@@ -34,7 +34,7 @@ void mr_condense_keep(struct mr_condense *condense, const struct mr_condense_ope
 /* No more stay than may, and shortest_ns is that of the shortest of them. Fewer stay as they are. */
 void mr_condense_drop_shorter(struct mr_condense *condense);
 
-/* condense_feed.c */
+/* condense_feed.c: looks at all events of the piece, now. */
 void mr_condense_take(struct mr_condense *condense,
                       const struct mr_condense_piece *piece);
 

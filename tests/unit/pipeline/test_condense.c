@@ -380,6 +380,7 @@ static void a_copy_of_events_takes_a_part_of_the_budget_and_no_more(void **state
     mr_condense_init(&condense, &budget, 16);
     mr_condense_later(&condense, &all);
     assert_int_equal(condense.opened, MR_ARRAY_COUNT(open)); /* no room for a copy */
+    assert_int_equal(budget.log_most, 0); /* which says nothing of how long traces are */
     mr_condense_reset(&condense);
     mr_condense_later(&condense, &one);
     assert_int_equal(condense.opened, 1); /* so small that a copy does not pay */
