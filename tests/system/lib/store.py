@@ -36,12 +36,15 @@ class Reader:
         self.ids["joined"] = dict(self.db.execute("SELECT idx, nodes FROM joined"))
 
     def table(self, name, key, drop=()):
-        """Its rows, without what is dropped; the column `key` by its id."""
+        """Its rows, without what is dropped; the column `key` by its id. Rows in which nothing is counted are left out: a path has
+        one as soon as it is named, even by an open trace that was told of, and of the unknown calls below which a stream begins none are counted."""
         cursor = self.db.execute(f"SELECT * FROM {name}")
         columns = [column[0] for column in cursor.description]
-        kept = [i for i, column in enumerate(columns) if column not in drop]
         at = columns.index(key)
-        return collections.Counter(tuple(self.ids[key][row[i]] if i == at else row[i] for i in kept) for row in cursor)
+        kept = [i for i, column in enumerate(columns) if column not in drop]
+        counted = [i for i in kept if i != at]
+        return collections.Counter(tuple(self.ids[key][row[i]] if i == at else row[i] for i in kept)
+                                   for row in cursor if any(row[i] for i in counted))
 
     def exemplars(self):
         rows = self.db.execute("SELECT entry, shape, why, status, source, stream, before, start_ns, total_ns, calls, tree FROM exemplar")
