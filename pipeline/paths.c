@@ -14,13 +14,8 @@ static_assert(sizeof(struct mr_path) == (size_t)2 * MR_CACHE_LINE,
 
 #define CAPACITY_FIRST 1024u
 #define BLOCK 16u /* of bins */
-
-static uint32_t hash_of(const struct mr_paths *paths, uint32_t parent, uint32_t site)
-{
-    uint64_t mix = ((uint64_t)parent << 32 | site) * paths->key;
-
-    return (uint32_t)(mix >> 32 ^ mix >> 15);
-}
+/* Slots for a node, at least: a search that goes past the first one is a branch nobody foretells. */
+#define SPARSE 4u
 
 /* The flags by which children of one parent and site are told apart: bases have no parent. */
 static uint32_t kind_of(uint32_t flags)
@@ -31,7 +26,7 @@ static uint32_t kind_of(uint32_t flags)
 static uint32_t *slot_of(const struct mr_paths *paths, uint32_t parent, uint32_t site,
                          uint32_t flags)
 {
-    uint32_t at = hash_of(paths, parent, site) & paths->slot_mask;
+    uint32_t at = mr_paths_slot(paths, parent, site);
 
     while (paths->slots[at]) {
         const struct mr_path *node = &paths->nodes[paths->slots[at]];
@@ -65,12 +60,12 @@ static void free_tables(struct mr_paths *paths)
 
 static enum mr_status resize(struct mr_paths *paths, uint32_t capacity)
 {
-    uint32_t slot_count = 2 * CAPACITY_FIRST;
+    uint32_t slot_count = SPARSE * CAPACITY_FIRST;
     struct mr_path *nodes;
     uint16_t *depths;
     uint32_t *touched, *slots;
 
-    while (slot_count < 2 * capacity)
+    while (slot_count < SPARSE * capacity)
         slot_count *= 2;
     nodes = mr_pages_alloc(capacity * sizeof(*nodes));
     depths = malloc(capacity * sizeof(*depths));
@@ -171,13 +166,13 @@ uint32_t mr_paths_base(struct mr_paths *paths, uint32_t scope, uint32_t flags)
 
 uint32_t mr_paths_root(struct mr_paths *paths, uint32_t base, uint32_t site)
 {
-    uint32_t first = paths->nodes[base].first;
+    uint32_t first = paths->nodes[base].likely[MR_PATH_FIRST];
 
     if (paths->nodes[first].site == site)
         return first;
     first = mr_paths_find(paths, base, site, MR_PATH_ROOT);
     if (first != MR_PATH_NONE)
-        paths->nodes[base].first = first;
+        paths->nodes[base].likely[MR_PATH_FIRST] = first;
     return first;
 }
 
@@ -270,8 +265,8 @@ void mr_paths_forget(struct mr_paths *paths, uint32_t *map)
         map[i] = kept;
         node.flags &= (uint8_t)~MR_PATH_KEEP;
         node.parent = map[node.parent]; /* made before its children, so it is mapped */
-        node.first = MR_PATH_NONE;
-        node.next = MR_PATH_NONE;
+        node.likely[MR_PATH_FIRST] = MR_PATH_NONE;
+        node.likely[MR_PATH_NEXT] = MR_PATH_NONE;
         paths->depths[kept] = paths->depths[i];
         paths->nodes[kept++] = node;
     }

@@ -10,7 +10,7 @@
  * below the deepest path are counted beside it, under the path above: a recursion's deep end by its site, once.
  *
  * A child is found by hash, but first it is foretold: whoever follows calls remembers which child a call had first, and
- * which sibling came after it (`first`, `next`; filters/reduce). A node holds the numbers of one window; what belongs to
+ * which sibling came after it (`likely`; filters/reduce). A node holds the numbers of one window; what belongs to
  * another is written out first (filters/reduce). Limits: `limit` nodes. Nothing is evicted: when the tree is full, its
  * owner sends what there is and forgets everything but the open calls (mr_paths_keep, mr_paths_forget). One thread.
  *
@@ -44,18 +44,19 @@ struct mr_known {
     uint32_t low, width;
 };
 
+/* What is likely to be opened next: as a call's first child, or after it, as its next sibling. */
+enum mr_path_likely { MR_PATH_FIRST, MR_PATH_NEXT };
+
 struct mr_path {
     /* The first cache line is all that a call touches which is like those before it. */
     uint32_t site;
-    uint32_t first; /* the child that it is likely to open first; MR_PATH_NONE */
-    uint64_t total_sum;
-    uint32_t window; /* s; 0: nothing gained */
-    uint32_t ok;     /* its owner keeps all counts below 2^32 */
-    uint64_t self_sum;
+    uint32_t window;    /* s; 0: nothing gained */
+    uint32_t likely[2]; /* by enum mr_path_likely; MR_PATH_NONE */
+    uint64_t total_sum, self_sum;
     struct mr_known total, self;
     struct mr_bins bins; /* of totals */
+    uint32_t ok;         /* its owner keeps all counts below 2^32 */
     uint32_t expected;   /* its last node (shapes.h); MR_NODE_NONE */
-    uint32_t next;       /* the sibling that is likely to be opened after it */
     /* The second one. */
     uint64_t total_min, total_max, self_min, self_max;
     uint32_t parent;
@@ -84,6 +85,27 @@ struct mr_paths {
 enum mr_status mr_paths_init(struct mr_paths *paths, uint32_t limit, uint32_t depth_max);
 void mr_paths_fini(struct mr_paths *paths);
 
+/* Where the search for a child begins; the key is one that no sender knows. */
+static MR_ALWAYS_INLINE uint32_t mr_paths_slot(const struct mr_paths *paths,
+                                               uint32_t parent, uint32_t site)
+{
+    uint64_t mix = ((uint64_t)parent << 32 | site) * paths->key;
+
+    return (uint32_t)(mix >> 32 ^ mix >> 15) & paths->slot_mask;
+}
+
+/* A child that is there, of a parent that is not MR_PATH_NONE; MR_PATH_NONE: mr_paths_find() has to see to it. */
+static MR_ALWAYS_INLINE uint32_t mr_paths_known(const struct mr_paths *paths,
+                                                uint32_t parent, uint32_t site)
+{
+    uint32_t at = mr_paths_slot(paths, parent, site), number;
+
+    while ((number = paths->slots[at]) != MR_PATH_NONE &&
+           (paths->nodes[number].site != site || paths->nodes[number].parent != parent))
+        at = (at + 1) & paths->slot_mask;
+    return number;
+}
+
 /* By hash; MR_PATH_NONE when full, without memory, or when the parent is none. `flags` are given to a new node. */
 uint32_t mr_paths_find(struct mr_paths *paths, uint32_t parent, uint32_t site,
                        uint32_t flags);
@@ -91,7 +113,7 @@ uint32_t mr_paths_find(struct mr_paths *paths, uint32_t parent, uint32_t site,
 static MR_ALWAYS_INLINE uint32_t mr_paths_child(struct mr_paths *paths, uint32_t parent,
                                                 uint32_t site)
 {
-    uint32_t first = paths->nodes[parent].first;
+    uint32_t first = paths->nodes[parent].likely[MR_PATH_FIRST];
 
     if (paths->nodes[first].site == site)
         return first;

@@ -11,6 +11,8 @@
 
 #define CAPACITY_FIRST 1024u
 #define SCRATCH_MAX ((size_t)256 << 20)
+/* Slots for a node, at least: a search that goes past the first one is a branch nobody foretells, and waits for memory once more. */
+#define SPARSE 4u
 
 /* By the key once more: lists can be chosen so that their hashes differ by what one knows, wherever these begin. */
 static uint32_t first_slot(const struct mr_nodes *nodes, uint64_t hash)
@@ -36,14 +38,14 @@ static void fill_slots(struct mr_nodes *nodes)
 
 static bool resize(struct mr_nodes *nodes, uint32_t capacity)
 {
-    uint32_t slot_count = 2 * CAPACITY_FIRST;
+    uint32_t slot_count = SPARSE * CAPACITY_FIRST;
     struct mr_node *items = realloc(nodes->items, capacity * sizeof(*items));
     uint32_t *slots;
 
     if (!items)
         return false;
     nodes->items = items;
-    while (slot_count < 2 * capacity)
+    while (slot_count < SPARSE * capacity)
         slot_count *= 2;
     slots = mr_pages_alloc(slot_count * sizeof(*slots));
     if (!slots)

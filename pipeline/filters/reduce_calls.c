@@ -121,7 +121,7 @@ static enum mr_status open_call(struct mr_reduce *reduce, struct mr_reduce_strea
         mr_reduce_foretell(&reduce->paths, &stream->frames[stream->depth - 1],
                            frame.path);
     frame.hash = mr_node_hash_first(&reduce->nodes, event->site);
-    frame.next = reduce->paths.nodes[frame.path].first;
+    frame.next = reduce->paths.nodes[frame.path].likely[MR_PATH_FIRST];
     stream->frames[stream->depth++] = frame;
     stream->last += !(event->flags & MR_EVENT_UNKNOWN);
     if (event->flags & MR_EVENT_ROOT)

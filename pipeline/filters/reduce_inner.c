@@ -27,7 +27,28 @@ struct hot {
     bool is_refused; /* the tree has a new node past the budget: it stopped collecting */
 };
 
-/* The path of a child that was not foretold, which it will be the next time. */
+/* The child of `parent` on `path` will be foretold the next time. No branch: whether a call is its parent's first is hardly foretold itself. */
+static MR_ALWAYS_INLINE void learn_child(struct mr_paths *paths,
+                                         const struct mr_open_call *parent, uint32_t path)
+{
+    bool is_next = parent->last != MR_PATH_NONE;
+    uint32_t before = is_next ? parent->last : parent->path;
+
+    paths->nodes[before].likely[is_next] = path;
+}
+
+/* The path of a child that is not in the table yet. */
+static MR_NOINLINE uint32_t make_child(struct mr_paths *paths,
+                                       const struct mr_open_call *parent, uint32_t site)
+{
+    uint32_t path = mr_paths_find(paths, parent->path, site, 0);
+
+    if (path != MR_PATH_NONE)
+        learn_child(paths, parent, path);
+    return path;
+}
+
+/* The path of a child that was not foretold. */
 static MR_NOINLINE uint32_t find_child(struct mr_paths *paths,
                                        const struct mr_open_call *parent, uint32_t site)
 {
@@ -35,13 +56,10 @@ static MR_NOINLINE uint32_t find_child(struct mr_paths *paths,
 
     if (paths->nodes[parent->last].site == site)
         return parent->last; /* a loop that was left later than the time before */
-    path = mr_paths_find(paths, parent->path, site, 0);
-    if (path == MR_PATH_NONE)
-        return path;
-    if (parent->last == MR_PATH_NONE)
-        paths->nodes[parent->path].first = path;
-    else
-        paths->nodes[parent->last].next = path;
+    path = mr_paths_known(paths, parent->path, site);
+    if (MR_UNLIKELY(path == MR_PATH_NONE))
+        return make_child(paths, parent, site);
+    learn_child(paths, parent, path);
     return path;
 }
 
@@ -262,7 +280,7 @@ static MR_ALWAYS_INLINE bool open_fast(struct mr_reduce *reduce, struct hot *hot
                                         .first_child = hot->child_count,
                                         .closes = mr_open_call_closes(site, 0),
                                         .hash = mr_node_hash_first(&reduce->nodes, site),
-                                        .next = node->first,
+                                        .next = node->likely[MR_PATH_FIRST],
                                         .opened = reduce->taken +
                                                   (uint32_t)(hot->at - hot->events)};
     return true;

@@ -418,7 +418,7 @@ static MR_ALWAYS_INLINE void mr_reduce_foretell(const struct mr_paths *paths,
                                                 struct mr_open_call *frame, uint32_t path)
 {
     frame->last = path;
-    frame->next = paths->nodes[path].next;
+    frame->next = paths->nodes[path].likely[MR_PATH_NEXT];
 }
 /* Makes the window of `ns` the current one. */
 void mr_reduce_enter_window(struct mr_reduce *reduce, uint64_t ns);

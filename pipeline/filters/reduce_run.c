@@ -417,7 +417,7 @@ static enum mr_status push_root(struct mr_reduce *reduce, struct mr_reduce_strea
         .closes = mr_open_call_closes(event->site, event->flags),
         .flags = event->flags,
         .hash = mr_node_hash_first(&reduce->nodes, event->site),
-        .next = reduce->paths.nodes[path].first,
+        .next = reduce->paths.nodes[path].likely[MR_PATH_FIRST],
         .opened = reduce->taken + (uint32_t)(event - reduce->events)};
     stream->last++;
     mr_reduce_begin_trace(reduce, stream, event);
