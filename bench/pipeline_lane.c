@@ -31,6 +31,7 @@ struct mr_bench_lane {
     struct mr_reduce_config reduce;
     uint32_t stages;
     uint64_t now_ns, plays;
+    uint64_t spent_ns;             /* processor time that it has had */
     struct mr_bench_replay replay; /* of a stream that was recorded */
     struct mr_buffer room;         /* a frame of it */
 };
@@ -106,6 +107,11 @@ static const char *name_of(void *context, const struct mr_site *site)
     return symbol.name;
 }
 
+static uint64_t spent(void *lane)
+{
+    return ((const struct mr_bench_lane *)lane)->spent_ns;
+}
+
 static void set_configs(struct mr_bench_lane *lane, const struct mr_bench_stream *stream)
 {
     lane->decode =
@@ -136,11 +142,16 @@ struct mr_bench_lane *mr_bench_lane_new(const struct mr_bench_stream *stream,
 
     CHECK(lane && stages <= MR_BENCH_STAGES);
     lane->stages = stages;
+    lane->spent_ns = 1; /* 0 is no time */
     mr_buffer_init(&lane->room, UINT32_MAX);
     CHECK(mr_sites_new(MR_SITES_LIMIT_DEFAULT, &lane->sites) == MR_OK);
     CHECK(stream->outer_count == 0 || mr_symbols_new(NULL, &lane->symbols) == MR_OK);
     set_configs(lane, stream);
     lane->reduce.has_repeats = place == MR_PLACE_FUSED;
+    if (place == MR_PLACE_FUSED) { /* else what is measured is true time, too */
+        lane->reduce.budget_clock = spent;
+        lane->reduce.budget_context = lane;
+    }
     lane->reconstruct.is_followed = place == MR_PLACE_FUSED && stages == MR_BENCH_STAGES;
     if (keep)
         nodes[stages] = *keep;
@@ -154,6 +165,8 @@ struct mr_bench_lane *mr_bench_lane_new(const struct mr_bench_stream *stream,
 
 void mr_bench_lane_play(struct mr_bench_lane *lane, const struct mr_bench_stream *stream)
 {
+    uint64_t start_ns = mr_bench_cpu_ns();
+
     if (!lane->source)
         begin_source(lane, stream);
     for (uint32_t i = 0; i < stream->frame_count; i++)
@@ -164,6 +177,7 @@ void mr_bench_lane_play(struct mr_bench_lane *lane, const struct mr_bench_stream
     if (stream->is_recorded)
         end_source(lane);
     lane->plays++;
+    lane->spent_ns += mr_bench_cpu_ns() - start_ns;
 }
 
 uint64_t mr_bench_lane_period(const struct mr_bench_lane *lane, uint64_t least_ns,
@@ -177,8 +191,11 @@ uint64_t mr_bench_lane_period(const struct mr_bench_lane *lane, uint64_t least_n
 
 void mr_bench_lane_tick(struct mr_bench_lane *lane)
 {
+    uint64_t start_ns = mr_bench_cpu_ns();
+
     lane->now_ns += TICK_NS;
     CHECK(mr_graph_tick(lane->graph, lane->now_ns) == MR_OK);
+    lane->spent_ns += mr_bench_cpu_ns() - start_ns;
 }
 
 void mr_bench_lane_drain(struct mr_bench_lane *lane)

@@ -455,7 +455,7 @@ static enum mr_status reduce_tick(struct mr_filter *filter, uint64_t now_ns)
     watch_quiet(reduce, now_ns);
     mr_reduce_exemplars_tick(reduce);
     mr_reduce_asked_tick(reduce);
-    mr_node_budget_refill(&reduce->node_budget, mr_clock_monotonic_ns());
+    mr_node_budget_refill(&reduce->node_budget, mr_reduce_budget_ns(reduce));
     if (is_due(reduce, now_ns))
         status = flush(reduce);
     if (status == MR_OK)

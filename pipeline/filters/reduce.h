@@ -72,6 +72,9 @@ struct mr_reduce_config {
     uint64_t new_nodes_s; /* budget of new nodes (shapes.h), at most 10^9 a second */
     uint32_t new_nodes_at_once; /* and so many of them saved up */
     uint64_t shape_calls_s; /* calls a second that are counted by path of their shape */
+    /* Seconds of these budgets, in ns that only grow; NULL: CLOCK_MONOTONIC. For who runs a lane now and then and measures it. */
+    uint64_t (*budget_clock)(void *context);
+    void *budget_context;
 };
 #define MR_REDUCE_DELTA_PERIOD_DEFAULT (100 * MR_MILLISECOND_NS)
 #define MR_REDUCE_DELTA_BYTES_DEFAULT (1u << 20)

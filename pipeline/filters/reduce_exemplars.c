@@ -41,7 +41,7 @@ enum mr_status mr_reduce_exemplars_open(struct mr_reduce *reduce)
     exemplars->budget.guess_ns = config->exemplar_guess_ns;
     mr_reduce_asked_open(reduce);
     exemplars->credit = most_credit(config);
-    exemplars->credit_ns = mr_clock_monotonic_ns();
+    exemplars->credit_ns = mr_reduce_budget_ns(reduce);
     if (config->exemplar_calls == 0)
         return MR_OK;
     exemplars->calls = malloc(config->exemplar_calls * sizeof(*exemplars->calls));
@@ -75,7 +75,7 @@ void mr_reduce_exemplars_close(struct mr_reduce *reduce)
 
 void mr_reduce_exemplars_tick(struct mr_reduce *reduce)
 {
-    uint64_t now_ns = mr_clock_monotonic_ns(); /* true time: it pays for processor time */
+    uint64_t now_ns = mr_reduce_budget_ns(reduce);
     struct mr_reduce_exemplars *exemplars = &reduce->exemplars;
     uint64_t rate = reduce->config->shape_calls_s;
     uint64_t since_ns = now_ns > exemplars->credit_ns ? now_ns - exemplars->credit_ns : 0;

@@ -386,6 +386,15 @@ struct mr_reduce {
     struct mr_reduce_marks marks;
 };
 
+/* True time, not that of events: it pays for processor time. */
+static inline uint64_t mr_reduce_budget_ns(const struct mr_reduce *reduce)
+{
+    const struct mr_reduce_config *config = reduce->config;
+
+    return config->budget_clock ? config->budget_clock(config->budget_context)
+                                : mr_clock_monotonic_ns();
+}
+
 static inline bool mr_list_push(struct mr_list *list, uint32_t item)
 {
     if (MR_UNLIKELY(list->count == list->capacity)) {
