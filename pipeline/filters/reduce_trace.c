@@ -3,10 +3,15 @@
 #include "pipeline/filters/reduce_private.h"
 
 #define SLOTS_FIRST 1024u
-/* Traces past the budget in a row, after which an entry point rests for REST; then REFUSED_MAX - REFUSED_AGAIN are tried. */
-#define REFUSED_MAX 16u
-#define REFUSED_AGAIN 12u
+/*
+ * Traces past the budget, with none between them that came before: after REFUSED an entry point rests for REST, then TRIED are
+ * tried, and so on; after REFUSED_LONG it rests for REST_LONG.
+ */
+#define REFUSED 16u
+#define REFUSED_LONG 32u
+#define TRIED 4u
 #define REST 60u
+#define REST_LONG 252u
 
 static void update_collecting(struct mr_reduce_stream *stream)
 {
@@ -25,16 +30,20 @@ static struct mr_entry *known_entry(const struct mr_reduce *reduce, uint32_t pat
 
 /*
  * Looking for the nodes of a trace that will be refused costs more than counting it by path. So an entry point whose traces
- * all were rests: only a few of its next ones are looked at.
+ * all were rests: only a few of its next ones are looked at. A new shape for which there was budget ends that as little as it
+ * begins it: with each refill some are.
  */
 static void count_refused(const struct mr_reduce *reduce, uint32_t path)
 {
     struct mr_entry *entry = known_entry(reduce, path);
 
-    if (!entry || ++entry->refused < REFUSED_MAX)
+    if (!entry || ++entry->refused < REFUSED || entry->refused % TRIED)
         return;
-    entry->refused = REFUSED_AGAIN;
     entry->rest = REST;
+    if (entry->refused < REFUSED_LONG)
+        return;
+    entry->rest = REST_LONG;
+    entry->refused = REFUSED_LONG - TRIED;
 }
 
 static void reset_refused(const struct mr_reduce *reduce, uint32_t path)
@@ -298,6 +307,12 @@ static enum mr_status get_shape(struct mr_reduce *reduce, struct mr_reduce_strea
     return status;
 }
 
+/* Counted or not since the last delta, it has been told or is to be. */
+static bool came_before(const struct mr_shape *shape)
+{
+    return shape->payload != 0 || shape->is_touched;
+}
+
 static enum mr_status begin_shape(struct mr_reduce *reduce, struct mr_shape *shape)
 {
     enum mr_status status = MR_OK;
@@ -462,7 +477,8 @@ enum mr_status mr_reduce_end_trace(struct mr_reduce *reduce,
             status = MR_OK; /* shapes_max is 0 or filled by nothing: paths only */
         path = stream->frames[trace.frame].path; /* forgetting gives it a new number */
         if (status == MR_OK && shape) {
-            reset_refused(reduce, path);
+            if (came_before(shape))
+                reset_refused(reduce, path);
             coverage = trace.is_folded ? MR_COVERAGE_FOLDED : MR_COVERAGE_WHOLE;
             status = count_shape(reduce, shape, ns, calls, trace.is_folded, close);
         }

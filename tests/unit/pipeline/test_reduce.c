@@ -488,6 +488,85 @@ static void an_entry_point_past_the_budget_rests(void **state)
     test_lane_fini(&lane);
 }
 
+static void write_times(struct test_lane *lane, uint32_t count, const char *text)
+{
+    while (count-- > 0)
+        write_text(lane, text);
+}
+
+/* f1{f2} is known, and all others are past the budget. */
+static void an_entry_point_rests_longer_the_longer_it_is_past_the_budget(void **state)
+{
+    struct mr_reduce_config reduce = MR_REDUCE_CONFIG_DEFAULT;
+    struct test_options options = {.reduce = &reduce};
+    struct test_lane lane;
+    struct result result = {.text = {0}};
+
+    (void)state;
+    reduce.new_nodes_at_once = 2;
+    reduce.new_nodes_s = 0;
+    reduce.is_one_by_one = true;
+    test_lane_init(&lane, &options);
+    write_times(&lane, 3, "+1 +2 -2 -1"); /* f1{f2} is met first: 2 traces of a shape */
+    write_times(&lane, 15, "+1 +3 -3 -1");
+    write_text(&lane, "+1 +2 -2 -1"); /* came before: all begins anew */
+    write_times(&lane, 16, "+1 +3 -3 -1");
+    write_times(&lane, 100, "+1 +2 -2 -1"); /* 60 are not looked at */
+    write_times(&lane, 16 + 4 * 64, "+1 +3 -3 -1");
+    write_times(&lane, 300, "+1 +2 -2 -1"); /* 252 are not looked at */
+    test_lane_send(&lane, 1, 0);
+    test_lane_end(&lane);
+    test_model(&lane, &result.text);
+    expect(&result, "counter reduce_traces_past_new_nodes = ", "616");
+    assert_int_equal(test_text_count(&result.text, "shape f1 @0 f1{f2} = 91 0 "), 1);
+    done(&result);
+    test_lane_fini(&lane);
+}
+
+static uint64_t told_time(void *context)
+{
+    return *(const uint64_t *)context;
+}
+
+static void a_new_shape_within_the_budget_ends_no_rest(void **state)
+{
+    uint64_t now_ns = MR_SECOND_NS;
+    struct mr_reduce_config reduce = MR_REDUCE_CONFIG_DEFAULT;
+    struct test_options options = {.reduce = &reduce};
+    struct test_lane lane;
+    struct result result = {.text = {0}};
+
+    (void)state;
+    reduce.new_nodes_at_once = 8; /* 4 for any node */
+    reduce.new_nodes_s = 2;
+    reduce.budget_clock = told_time;
+    reduce.budget_context = &now_ns;
+    reduce.is_one_by_one = true;
+    test_lane_init(&lane, &options);
+    test_lane_tick(&lane, 0);
+    write_text(&lane, "+1 +2 -2 -1 +1 +3 -3 -1");
+    for (uint32_t i = 0; i < 15; i++) {
+        test_lane_enter(&lane, 1, 1, 0);
+        test_lane_enter(&lane, 1, 10 + i, 0);
+        test_lane_exit(&lane, 1, 10 + i, 0);
+        test_lane_exit(&lane, 1, 1, 0);
+    }
+    test_lane_send(&lane, 1, 0);
+    now_ns += MR_SECOND_NS;
+    test_lane_tick(&lane, 0);
+    write_text(&lane, "+1 +4 -4 -1"); /* 2 nodes */
+    write_text(&lane, "+1 +5 -5 -1"); /* the 16th */
+    write_times(&lane, 100, "+1 +2 -2 -1");
+    test_lane_send(&lane, 1, 0);
+    test_lane_end(&lane);
+    test_model(&lane, &result.text);
+    expect(&result, "counter reduce_traces_past_new_nodes = ", "76");
+    assert_int_equal(test_text_count(&result.text, "shape f1 @0 f1{f2} = 41 0 "), 1);
+    assert_int_equal(test_text_count(&result.text, "shape f1 @0 f1{f4} = 1 0 "), 1);
+    done(&result);
+    test_lane_fini(&lane);
+}
+
 static void a_trace_in_which_a_site_is_pruned_is_in_the_paths_only(void **state)
 {
     struct result result;
@@ -729,6 +808,8 @@ int main(void)
         cmocka_unit_test(a_trace_of_too_many_children_is_in_the_paths_only),
         cmocka_unit_test(past_the_budget_of_new_shapes_traces_are_in_the_paths_only),
         cmocka_unit_test(an_entry_point_past_the_budget_rests),
+        cmocka_unit_test(an_entry_point_rests_longer_the_longer_it_is_past_the_budget),
+        cmocka_unit_test(a_new_shape_within_the_budget_ends_no_rest),
         cmocka_unit_test(a_trace_in_which_a_site_is_pruned_is_in_the_paths_only),
         cmocka_unit_test(open_traces_are_told_and_held),
         cmocka_unit_test(deltas_come_once_a_period_and_not_when_nothing_happens),
