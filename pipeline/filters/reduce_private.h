@@ -215,8 +215,8 @@ struct mr_entry {
     struct mr_extremes extremes[2]; /* of traces without a shape: whole, incomplete */
     bool is_touched;
     struct mr_entry_stats stats;
-    uint8_t refused,
-        rest; /* traces past the budget of new shapes in a row; and such as are not looked at */
+    uint16_t refused;          /* traces past the budget of new shapes in a row */
+    uint16_t rest;             /* traces that are not looked at */
     struct mr_open_stats open; /* while a delta is written */
     uint32_t stack;            /* path of the innermost open call of the oldest */
     uint32_t asked_revision;   /* of the requests in `asked` */

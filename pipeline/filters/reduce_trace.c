@@ -5,13 +5,13 @@
 #define SLOTS_FIRST 1024u
 /*
  * Traces past the budget, with none between them that came before: after REFUSED an entry point rests for REST, then TRIED are
- * tried, and so on; after REFUSED_LONG it rests for REST_LONG.
+ * tried, and so on; after REFUSED_LONG it rests for REST_LONG, or, with the next delta or window, for REST.
  */
 #define REFUSED 16u
 #define REFUSED_LONG 32u
 #define TRIED 4u
 #define REST 60u
-#define REST_LONG 252u
+#define REST_LONG 1020u
 
 static void update_collecting(struct mr_reduce_stream *stream)
 {
@@ -390,6 +390,7 @@ static enum mr_status prepare_entry(struct mr_reduce *reduce, uint32_t path,
             return MR_ENOMEM;
         entry->is_touched = true;
         entry->window = reduce->window;
+        entry->rest = entry->rest < REST ? entry->rest : REST;
         entry->stats = (struct mr_entry_stats){{0}, {0}, {0}};
     }
     return MR_OK;

@@ -513,12 +513,16 @@ static void an_entry_point_rests_longer_the_longer_it_is_past_the_budget(void **
     write_times(&lane, 16, "+1 +3 -3 -1");
     write_times(&lane, 100, "+1 +2 -2 -1"); /* 60 are not looked at */
     write_times(&lane, 16 + 4 * 64, "+1 +3 -3 -1");
-    write_times(&lane, 300, "+1 +2 -2 -1"); /* 252 are not looked at */
+    write_times(&lane, 1068, "+1 +2 -2 -1"); /* 1020 are not looked at */
+    write_times(&lane, 16 + 4 * 64, "+1 +3 -3 -1");
+    write_text(&lane, "w");
+    write_times(&lane, 100, "+1 +2 -2 -1"); /* 1 and 60 are not looked at */
     test_lane_send(&lane, 1, 0);
     test_lane_end(&lane);
     test_model(&lane, &result.text);
-    expect(&result, "counter reduce_traces_past_new_nodes = ", "616");
+    expect(&result, "counter reduce_traces_past_new_nodes = ", "1717");
     assert_int_equal(test_text_count(&result.text, "shape f1 @0 f1{f2} = 91 0 "), 1);
+    assert_int_equal(test_text_count(&result.text, "shape f1 @1 f1{f2} = 39 0 "), 1);
     done(&result);
     test_lane_fini(&lane);
 }
