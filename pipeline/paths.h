@@ -94,7 +94,7 @@ static MR_ALWAYS_INLINE uint32_t mr_paths_slot(const struct mr_paths *paths,
     return (uint32_t)(mix >> 32 ^ mix >> 15) & paths->slot_mask;
 }
 
-/* A child that is there, of a parent that is not MR_PATH_NONE; MR_PATH_NONE: mr_paths_find() has to see to it. */
+/* A child that is there, of a parent that is not MR_PATH_NONE, as bases have none; MR_PATH_NONE: mr_paths_find() has to see to it. */
 static MR_ALWAYS_INLINE uint32_t mr_paths_known(const struct mr_paths *paths,
                                                 uint32_t parent, uint32_t site)
 {

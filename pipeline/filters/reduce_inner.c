@@ -56,6 +56,8 @@ static MR_NOINLINE uint32_t find_child(struct mr_paths *paths,
 
     if (paths->nodes[parent->last].site == site)
         return parent->last; /* a loop that was left later than the time before */
+    if (MR_UNLIKELY(parent->path == MR_PATH_NONE)) /* the tree is full */
+        return MR_PATH_NONE;
     path = mr_paths_known(paths, parent->path, site);
     if (MR_UNLIKELY(path == MR_PATH_NONE))
         return make_child(paths, parent, site);

@@ -130,7 +130,10 @@ void test_lane_init(struct test_lane *lane, const struct test_options *options)
     options = options ? options : &plain;
     stages = options->stages ? options->stages : 3;
     memset(lane, 0, sizeof(*lane));
-    assert_int_equal(mr_sites_new(MR_SITES_LIMIT_DEFAULT, &lane->sites), MR_OK);
+    assert_int_equal(
+        mr_sites_new(options->sites_max ? options->sites_max : MR_SITES_LIMIT_DEFAULT,
+                     &lane->sites),
+        MR_OK);
     make_source(lane, options->oldest);
     set_configs(lane, options);
     lane->out = calloc(1, sizeof(*lane->out));

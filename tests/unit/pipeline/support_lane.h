@@ -36,6 +36,7 @@ struct test_options {
     const struct mr_reduce_config *reduce;
     const struct mr_reconstruct_config *reconstruct;
     uint32_t streams_max; /* 0: plenty */
+    uint32_t sites_max;   /* the same */
     uint64_t clock_limit_ns;
     enum mr_place place; /* of reconstruct and reduce */
 };

@@ -704,6 +704,30 @@ static void calls_that_find_no_path_are_lost_for_budget(void **state)
     test_lane_fini(&lane);
 }
 
+/* A base has no parent either: the call of a site whose number is that of its scope is not taken for it. */
+static void below_a_call_without_a_path_no_call_finds_one(void **state)
+{
+    struct mr_reduce_config reduce = MR_REDUCE_CONFIG_DEFAULT;
+    struct test_options options = {.reduce = &reduce, .sites_max = 2};
+    struct test_lane lane;
+    struct result result = {.text = {0}};
+
+    (void)state;
+    reduce.paths_max = 16;
+    test_lane_init(&lane, &options);
+    for (uint32_t i = 1; i <= 40;
+         i++) /* but for f1 all of the unknown site, which is number 0 */
+        test_lane_enter(&lane, 1, i, i);
+    for (uint32_t i = 40; i >= 1; i--)
+        test_lane_exit(&lane, 1, i, 100);
+    test_lane_send(&lane, 1, 0);
+    test_lane_end(&lane);
+    test_model(&lane, &result.text);
+    expect(&result, "ledger 1 = ", "80 28 0 4:52");
+    done(&result);
+    test_lane_fini(&lane);
+}
+
 static void a_recursion_of_100_000_is_reduced_in_part_and_accounted_in_full(void **state)
 {
     struct test_lane lane;
@@ -819,6 +843,7 @@ int main(void)
         cmocka_unit_test(deltas_come_once_a_period_and_not_when_nothing_happens),
         cmocka_unit_test(full_tables_are_sent_and_forgotten_and_nothing_is_lost),
         cmocka_unit_test(calls_that_find_no_path_are_lost_for_budget),
+        cmocka_unit_test(below_a_call_without_a_path_no_call_finds_one),
         cmocka_unit_test(a_recursion_of_100_000_is_reduced_in_part_and_accounted_in_full),
         cmocka_unit_test(a_recursion_of_100_000_passes_with_the_default_limits),
         cmocka_unit_test(many_paths_are_told_less_often),
