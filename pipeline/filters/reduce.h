@@ -72,7 +72,10 @@ struct mr_reduce_config {
     uint64_t new_nodes_s; /* budget of new nodes (shapes.h), at most 10^9 a second */
     uint32_t new_nodes_at_once; /* and so many of them saved up */
     uint64_t shape_calls_s; /* calls a second that are counted by path of their shape */
-    /* Seconds of these budgets, in ns that only grow; NULL: CLOCK_MONOTONIC. For who runs a lane now and then and measures it. */
+    /*
+     * Time by which these three grow, in ns, never backwards, not 0; asked on the lane's thread when it opens and with each tick. NULL:
+     * CLOCK_MONOTONIC. For who runs a lane now and then, and measures it.
+     */
     uint64_t (*budget_clock)(void *context);
     void *budget_context;
 };

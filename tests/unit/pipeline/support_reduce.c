@@ -66,3 +66,27 @@ void test_reduce_write_times(struct test_lane *lane, uint32_t count, const char 
     while (count-- > 0)
         test_reduce_write(lane, text);
 }
+
+void test_reduce_add_up(const struct test_lane *lane, uint64_t *ok, uint64_t *whole,
+                        struct mr_ledger_entry *ledger)
+{
+    *ok = *whole = 0;
+    *ledger = (struct mr_ledger_entry){0};
+    for (const struct mr_batch *batch = lane->out->first; batch; batch = batch->next) {
+        struct mr_delta_reader reader;
+        struct mr_delta_item item;
+
+        if (batch->kind != MR_BATCH_DELTA)
+            continue;
+        mr_delta_reader_init(&reader, mr_buffer_span(&batch->bytes));
+        while (mr_delta_next(&reader, &item) == MR_OK) {
+            if (item.tag == MR_DELTA_PATH_STAT)
+                *ok += item.path_stats->ok;
+            else if (item.tag == MR_DELTA_ENTRY_STAT)
+                *whole += item.entry_stats->traces[MR_COVERAGE_WHOLE];
+            else if (item.tag == MR_DELTA_LEDGER)
+                mr_ledger_entry_merge(ledger, item.ledger);
+        }
+        mr_delta_reader_fini(&reader);
+    }
+}

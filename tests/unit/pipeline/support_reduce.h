@@ -3,6 +3,7 @@
 #ifndef MR_TESTS_UNIT_PIPELINE_SUPPORT_REDUCE_H
 #define MR_TESTS_UNIT_PIPELINE_SUPPORT_REDUCE_H
 
+#include "net/delta.h"
 #include "support_lane.h"
 #include "support_model.h"
 
@@ -25,5 +26,9 @@ void test_reduce_run(const char *events, struct test_reduced *result);
 void test_reduce_expect(struct test_reduced *result, const char *prefix,
                         const char *rest);
 void test_reduce_done(struct test_reduced *result);
+
+/* What all deltas say of calls, of traces that were whole, and of the ledger. */
+void test_reduce_add_up(const struct test_lane *lane, uint64_t *ok, uint64_t *whole,
+                        struct mr_ledger_entry *ledger);
 
 #endif

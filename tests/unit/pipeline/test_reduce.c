@@ -1,10 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "../unit_test.h"
 
-#include <string.h>
-
-#include "net/delta.h"
-#include "pipeline/bins.h"
 #include "support_reduce.h"
 
 static void calls_are_counted_and_timed_per_path(void **state)

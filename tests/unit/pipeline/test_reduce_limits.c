@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "net/delta.h"
+#include "pipeline/bins.h"
 #include "support_reduce.h"
 
 static void a_trace_of_too_many_children_is_in_the_paths_only(void **state)
@@ -94,8 +94,8 @@ static void an_entry_point_rests_longer_the_longer_it_is_past_the_budget(void **
     reduce.new_nodes_s = 0;
     reduce.is_one_by_one = true;
     test_lane_init(&lane, &options);
-    test_reduce_write_times(&lane, 3,
-                            "+1 +2 -2 -1"); /* f1{f2} is met first: 2 traces of a shape */
+    /* f1{f2} is met first: 2 traces of a shape. */
+    test_reduce_write_times(&lane, 3, "+1 +2 -2 -1");
     test_reduce_write_times(&lane, 15, "+1 +3 -3 -1");
     test_reduce_write(&lane, "+1 +2 -2 -1"); /* came before: all begins anew */
     test_reduce_write_times(&lane, 16, "+1 +3 -3 -1");
@@ -246,8 +246,8 @@ static void below_a_call_without_a_path_no_call_finds_one(void **state)
     (void)state;
     reduce.paths_max = 16;
     test_lane_init(&lane, &options);
-    for (uint32_t i = 1; i <= 40;
-         i++) /* but for f1 all of the unknown site, which is number 0 */
+    /* All but f1 are of the unknown site, which is number 0. */
+    for (uint32_t i = 1; i <= 40; i++)
         test_lane_enter(&lane, 1, i, i);
     for (uint32_t i = 40; i >= 1; i--)
         test_lane_exit(&lane, 1, i, 100);
@@ -283,8 +283,8 @@ static void a_recursion_of_100_000_is_reduced_in_part_and_accounted_in_full(void
 static void recurse(uint32_t depth, uint64_t reduced)
 {
     struct test_lane lane;
-    struct mr_ledger_entry sum = {0};
-    uint64_t ok = 0;
+    struct mr_ledger_entry sum;
+    uint64_t ok, whole;
 
     test_lane_init(&lane, NULL);
     for (uint32_t i = 0; i < depth; i++)
@@ -295,21 +295,7 @@ static void recurse(uint32_t depth, uint64_t reduced)
         test_lane_exit(&lane, 1, 1, depth + i);
     test_lane_send(&lane, 1, 0);
     test_lane_end(&lane);
-    for (const struct mr_batch *batch = lane.out->first; batch; batch = batch->next) {
-        struct mr_delta_reader reader;
-        struct mr_delta_item item;
-
-        if (batch->kind != MR_BATCH_DELTA)
-            continue;
-        mr_delta_reader_init(&reader, mr_buffer_span(&batch->bytes));
-        while (mr_delta_next(&reader, &item) == MR_OK) {
-            if (item.tag == MR_DELTA_LEDGER)
-                mr_ledger_entry_merge(&sum, item.ledger);
-            if (item.tag == MR_DELTA_PATH_STAT)
-                ok += item.path_stats->ok;
-        }
-        mr_delta_reader_fini(&reader);
-    }
+    test_reduce_add_up(&lane, &ok, &whole, &sum);
     assert_int_equal(ok, reduced);
     assert_int_equal(sum.last, 2 * (uint64_t)depth);
     assert_int_equal(sum.reduced, 2 * reduced);

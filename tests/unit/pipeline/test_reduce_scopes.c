@@ -3,8 +3,7 @@
 
 #include <stdio.h>
 
-#include "net/delta.h"
-#include "support_lane.h"
+#include "support_reduce.h"
 
 /* A program of another name: one stream with one call, and its end. */
 static void run_application(struct test_lane *lane, uint32_t number)
@@ -37,31 +36,6 @@ static void run_application(struct test_lane *lane, uint32_t number)
     lane->source = before;
 }
 
-/* What all deltas say of calls, of traces that were whole, and of the ledger. */
-static void add_up(const struct test_lane *lane, uint64_t *ok, uint64_t *whole,
-                   struct mr_ledger_entry *ledger)
-{
-    *ok = *whole = 0;
-    *ledger = (struct mr_ledger_entry){0};
-    for (const struct mr_batch *batch = lane->out->first; batch; batch = batch->next) {
-        struct mr_delta_reader reader;
-        struct mr_delta_item item;
-
-        if (batch->kind != MR_BATCH_DELTA)
-            continue;
-        mr_delta_reader_init(&reader, mr_buffer_span(&batch->bytes));
-        while (mr_delta_next(&reader, &item) == MR_OK) {
-            if (item.tag == MR_DELTA_PATH_STAT)
-                *ok += item.path_stats->ok;
-            else if (item.tag == MR_DELTA_ENTRY_STAT)
-                *whole += item.entry_stats->traces[MR_COVERAGE_WHOLE];
-            else if (item.tag == MR_DELTA_LEDGER)
-                mr_ledger_entry_merge(ledger, item.ledger);
-        }
-        mr_delta_reader_fini(&reader);
-    }
-}
-
 static void any_number_of_applications_may_come_and_go(void **state)
 {
     struct mr_reduce_config reduce = MR_REDUCE_CONFIG_DEFAULT;
@@ -84,7 +58,7 @@ static void any_number_of_applications_may_come_and_go(void **state)
     test_lane_send(&lane, 1, 0);
     assert_true(test_lane_counter(&lane, "reduce_tables_forgotten") > 0);
     test_lane_end(&lane);
-    add_up(&lane, &ok, &whole, &ledger);
+    test_reduce_add_up(&lane, &ok, &whole, &ledger);
     assert_int_equal(ok, count + 2);
     assert_int_equal(whole, count + 1);
     assert_int_equal(ledger.reduced, 2 * (uint64_t)count + 4);
