@@ -5,6 +5,7 @@
  *     pipeline.c         the command: options, order of work
  *     pipeline_streams.c the table of streams: made ones, recorded ones
  *     pipeline_made.c    makes streams: recursions, shapes as often as wanted, ones that never come back
+ *     markov.c           call trees that a recorded program could have made
  *     pipeline_record.c  builds a program with the probe, runs it, keeps what it sends
  *     pipeline_lane.c    a lane of the worker, fed with a stream
  *     pipeline_parts.c   one loop over one stream: memcpy, the plain loop (lane_plain.h), filters
@@ -72,6 +73,7 @@ struct mr_bench_stream {
     bool
         is_recorded; /* each loop is a new source; of a made one, the next loop goes on where the last one ended */
     struct mr_bench_made *made;     /* of a made stream */
+    struct mr_markov *markov;       /* the same: what it is made by, if it is its own */
     uint8_t *bytes;                 /* of a recorded one: what lies in frames */
     struct mr_bench_traces *traces; /* the same */
     const char *const *outer;       /* globs of outer frames; of static life */
@@ -83,16 +85,25 @@ enum mr_made_kind {
     MR_MADE_RECURSION, /* `number`: depth */
     MR_MADE_MIXED, /* `number` random trees of 200 functions, by Zipf: shapes and paths grow together */
     MR_MADE_SQLITE, /* like speedtest1's, without having it */
-    MR_MADE_SHAPES /* `number` shapes by Zipf over few paths; 0: each trace is like none before */
+    MR_MADE_SHAPES, /* `number` shapes by Zipf over few paths; 0: each trace is like none before */
+    MR_MADE_MARKOV /* each trace is like none before, over the paths of a program, as frequent as there: markov.h */
 };
+#define MR_MADE_FUNCTIONS 4096u /* at most */
 struct mr_made_config {
     enum mr_made_kind kind;
     uint64_t number, events;
-    uint32_t streams; /* whole traces take turns on them; 0: one */
-    uint32_t levels;  /* MR_MADE_SHAPES: how deep calls nest, 1 .. 5; 0: 5 */
+    uint32_t streams;         /* whole traces take turns on them; 0: one */
+    uint32_t levels;          /* MR_MADE_SHAPES: how deep calls nest, 1 .. 5; 0: 5 */
+    struct mr_markov *markov; /* MR_MADE_MARKOV: sealed; borrowed */
 };
 /* About `events`, whole traces. Aborts without memory. */
 void mr_bench_make(const struct mr_made_config *config, struct mr_bench_stream *stream);
+/*
+ * Of a stream whose traces never come back, one like it that is about `events` long, for who is sent it alone; it must be freed before
+ * the other. Of another stream nothing, and false: it can be sent again.
+ */
+bool mr_bench_make_unheard(const struct mr_bench_stream *stream, uint64_t events,
+                           struct mr_bench_stream *unheard);
 /* The next loop: the clock goes on; streams that never repeat are made anew. */
 void mr_bench_advance(struct mr_bench_stream *stream);
 /* The loop at hand as the first of a source: its streams begin with event 0. Until the next advance. */

@@ -1,12 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "bench/pipeline.h"
 
+#include "bench/markov.h"
+#include "bench/random.h"
 #include "net/chunk.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-#define SITES 2048u /* functions 0 .. SITES - 1: site FIRST + 16 k */
+#define SITES MR_MADE_FUNCTIONS /* functions 0 .. SITES - 1: site FIRST + 16 k */
 #define SITE_STEP 16u
 #define CLOCK_MULT 1717986918u /* 2.5 GHz: 0.4 ns a tick */
 #define CLOCK_SHIFT 32
@@ -24,8 +26,9 @@
 #define WALK_ROOTS 16u
 #define WALK_CALLS_MIN 8u
 #define WALK_CALLS_MAX 60u
-#define WALK_DEPTH 5u      /* 16 * 6^4 paths at most */
-#define OVERSHOOT 4000000u /* words for the last trace to pass `events` */
+#define WALK_DEPTH 5u /* 16 * 6^4 paths at most */
+#define OVERSHOOT                                                                        \
+    4000000u /* words for the last trace to pass `events`; 2 * MR_MARKOV_CALLS_MAX at least */
 #define CHECK(condition) ((condition) ? (void)0 : abort())
 
 /* A chunk of a frame: its header is made anew for each loop. */
@@ -38,7 +41,7 @@ struct mr_bench_made {
     struct mr_made_config config;
     uint64_t *words;
     uint64_t count, limit, ticks, loop_ticks, random;
-    uint64_t *ends; /* of traces */
+    uint64_t *ends; /* of traces, where chunks may end */
     uint64_t end_count, end_capacity;
     double *sums; /* of 1 / (k + 1) */
     uint8_t *bytes;
@@ -57,24 +60,10 @@ static void *need(void *memory)
     return memory;
 }
 
-static uint64_t next_random(uint64_t *state)
-{
-    uint64_t value = *state += UINT64_C(0x9e3779b97f4a7c15); /* splitmix64 */
-
-    value = (value ^ value >> 30) * UINT64_C(0xbf58476d1ce4e5b9);
-    value = (value ^ value >> 27) * UINT64_C(0x94d049bb133111eb);
-    return value ^ value >> 31;
-}
-
-static uint64_t mix(uint64_t seed)
-{
-    return next_random(&seed);
-}
-
 /* Between events: 16 to 80 ns, and one in 64 times up to 6.5 us more. */
 static void put(struct mr_bench_made *made, uint32_t function, int exit)
 {
-    uint64_t random = next_random(&made->random);
+    uint64_t random = mr_random_next(&made->random);
 
     CHECK(made->count < made->limit && function < SITES);
     made->ticks += 40 + random % 160;
@@ -85,7 +74,8 @@ static void put(struct mr_bench_made *made, uint32_t function, int exit)
                       exit ? MR_WORD_EXIT : 0, made->ticks);
 }
 
-static void end_trace(struct mr_bench_made *made)
+/* A chunk may end here. */
+static void may_cut(struct mr_bench_made *made)
 {
     if (made->end_count == made->end_capacity) {
         made->end_capacity = made->end_capacity ? 2 * made->end_capacity : 1024;
@@ -107,7 +97,7 @@ static uint64_t draw(struct mr_bench_made *made)
 {
     uint64_t count = made->config.number, low = 0, high = count - 1;
     double at =
-        made->sums[count - 1] * ((double)(next_random(&made->random) >> 11) * 0x1p-53);
+        made->sums[count - 1] * ((double)(mr_random_next(&made->random) >> 11) * 0x1p-53);
 
     while (low < high) {
         uint64_t middle = (low + high) / 2;
@@ -126,12 +116,12 @@ static void put_mixed(struct mr_bench_made *made)
     uint32_t stack[MIXED_CALLS_MAX], depth = 0;
     uint64_t seed = draw(made) + 1;
     uint64_t calls =
-        MIXED_CALLS_MIN + next_random(&seed) % (MIXED_CALLS_MAX - MIXED_CALLS_MIN + 1);
+        MIXED_CALLS_MIN + mr_random_next(&seed) % (MIXED_CALLS_MAX - MIXED_CALLS_MIN + 1);
 
     for (uint64_t i = 0; i < calls; i++) {
-        while (depth > 1 && next_random(&seed) % 5 < 2)
+        while (depth > 1 && mr_random_next(&seed) % 5 < 2)
             put(made, stack[--depth], 1);
-        stack[depth] = (uint32_t)(next_random(&seed) % MIXED_SITES);
+        stack[depth] = (uint32_t)(mr_random_next(&seed) % MIXED_SITES);
         put(made, stack[depth++], 0);
     }
     while (depth > 0)
@@ -144,12 +134,13 @@ static void put_mixed(struct mr_bench_made *made)
  */
 static void put_node(struct mr_bench_made *made, uint64_t node, uint64_t variant)
 {
-    uint32_t function = (uint32_t)(mix(node + SQLITE_NODES) % SQLITE_SITES);
-    uint64_t first = NODE_CHILDREN * node + 1, count = mix(node) % (NODE_CHILDREN + 1);
+    uint32_t function = (uint32_t)(mr_random_of(node + SQLITE_NODES) % SQLITE_SITES);
+    uint64_t first = NODE_CHILDREN * node + 1,
+             count = mr_random_of(node) % (NODE_CHILDREN + 1);
 
     put(made, function, 0);
     for (uint64_t child = first; child < first + count && child < SQLITE_NODES; child++) {
-        uint64_t bits = mix(child << 1 | variant);
+        uint64_t bits = mr_random_of(child << 1 | variant);
 
         for (uint64_t repeat = bits % 4 ? 1 + (bits >> 8 & 1) : 0; repeat > 0; repeat--)
             put_node(made, child, bits >> 1 & 1);
@@ -160,7 +151,7 @@ static void put_node(struct mr_bench_made *made, uint64_t node, uint64_t variant
 /* One trace of 64 is long and like none before, the others have one of 1,280 shapes. */
 static void put_sqlite(struct mr_bench_made *made)
 {
-    uint64_t bits = next_random(&made->random);
+    uint64_t bits = mr_random_next(&made->random);
     uint64_t root = (bits >> 32) % SQLITE_ROOTS, shape = bits % 16;
     bool is_long = (bits >> 8 & 63) == 0;
     uint64_t seed = is_long ? bits : root << 8 | shape;
@@ -168,7 +159,7 @@ static void put_sqlite(struct mr_bench_made *made)
 
     put(made, (uint32_t)root, 0);
     while (calls-- > 0) {
-        uint64_t child = next_random(&seed);
+        uint64_t child = mr_random_next(&seed);
 
         put_node(made, SQLITE_FIRST + NODE_CHILDREN * root + child % NODE_CHILDREN,
                  child >> 32 & 1);
@@ -179,17 +170,18 @@ static void put_sqlite(struct mr_bench_made *made)
 /* A walk over a tree of at most 25,000 paths (of 3 levels: 688), which the seed decides: as many shapes as seeds. */
 static void put_walk(struct mr_bench_made *made)
 {
-    uint64_t seed = made->config.number ? draw(made) : next_random(&made->random), bits;
+    uint64_t seed = made->config.number ? draw(made) : mr_random_next(&made->random),
+             bits;
     uint32_t levels = made->config.levels ? made->config.levels : WALK_DEPTH;
     uint32_t stack[WALK_CALLS_MAX], depth = 0;
     uint64_t calls;
 
-    seed = mix(seed);
+    seed = mr_random_of(seed);
     calls = WALK_CALLS_MIN + seed % (WALK_CALLS_MAX - WALK_CALLS_MIN);
     stack[depth++] = (uint32_t)(seed >> 32) % WALK_ROOTS;
     put(made, stack[0], 0);
     for (uint64_t i = 1; i < calls; i++) {
-        bits = next_random(&seed);
+        bits = mr_random_next(&seed);
         while (depth > 1 && (depth == levels || (bits & 3) < 2)) {
             put(made, stack[--depth] % SITES, 1);
             bits >>= 2;
@@ -200,6 +192,19 @@ static void put_walk(struct mr_bench_made *made)
     }
     while (depth > 0)
         put(made, stack[--depth] % SITES, 1);
+}
+
+/* Other trees are not near as long, and lie in one chunk each. */
+static void put_markov(struct mr_bench_made *made)
+{
+    const struct mr_markov_step *steps;
+    uint32_t count = mr_markov_make(made->config.markov, &made->random, &steps);
+
+    for (uint32_t i = 0; i < count; i++) {
+        put(made, steps[i].function, steps[i].is_exit);
+        if ((i + 1) % CHUNK_EVENTS == 0)
+            may_cut(made);
+    }
 }
 
 static void make_words(struct mr_bench_made *made)
@@ -222,8 +227,11 @@ static void make_words(struct mr_bench_made *made)
         case MR_MADE_SHAPES:
             put_walk(made);
             break;
+        case MR_MADE_MARKOV:
+            put_markov(made);
+            break;
         }
-        end_trace(made);
+        may_cut(made);
     }
     made->loop_ticks = made->ticks - start;
 }
@@ -329,7 +337,7 @@ void mr_bench_make(const struct mr_made_config *config, struct mr_bench_stream *
     made->config.streams = config->streams ? config->streams : 1;
     made->limit = config->events + OVERSHOOT;
     made->random = 1;
-    made->is_new = config->kind == MR_MADE_SHAPES;
+    made->is_new = config->kind == MR_MADE_SHAPES || config->kind == MR_MADE_MARKOV;
     stream->hello =
         (struct mr_hello){.sender = {1, 2},
                           .role = MR_ROLE_PROBE,
@@ -349,6 +357,19 @@ void mr_bench_make(const struct mr_made_config *config, struct mr_bench_stream *
     make_words(made);
     cut(made, stream);
     write_headers(made, stream, 0, made->next_event);
+}
+
+bool mr_bench_make_unheard(const struct mr_bench_stream *stream, uint64_t events,
+                           struct mr_bench_stream *unheard)
+{
+    struct mr_made_config config;
+
+    if (!stream->made || !stream->made->is_new || stream->made->config.number > 0)
+        return false;
+    config = stream->made->config;
+    config.events = events;
+    mr_bench_make(&config, unheard);
+    return true;
 }
 
 void mr_bench_advance(struct mr_bench_stream *stream)
@@ -421,6 +442,7 @@ void mr_bench_stream_free(struct mr_bench_stream *stream)
             free(stream->runs[i].words);
         mr_hello_free(&stream->message);
     }
+    mr_markov_free(stream->markov);
     if (stream->traces)
         free(stream->traces->words);
     free(stream->traces);

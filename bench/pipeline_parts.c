@@ -182,15 +182,10 @@ static enum mr_status measure(void *context, size_t index, uint32_t loop)
  * What the worker is sent in a loop. A stream that never repeats cannot be sent a second time, as it would have come before:
  * there is one for it that is as long.
  */
-static enum mr_status begin_worker(struct parts *parts, const struct mr_stream_kind *kind)
+static enum mr_status begin_worker(struct parts *parts)
 {
-    bool is_never = kind->made.kind == MR_MADE_SHAPES && kind->made.number == 0;
-    struct mr_made_config config = kind->made;
-
-    config.events = WORKER_TIMES * parts->bench->options.events;
-    parts->worker_events = config.events;
-    if (is_never)
-        mr_bench_make(&config, &parts->unheard);
+    parts->worker_events = WORKER_TIMES * parts->bench->options.events;
+    (void)mr_bench_make_unheard(&parts->stream, parts->worker_events, &parts->unheard);
     return mr_bench_worker_start(parts->bench, &parts->worker, &parts->error);
 }
 
@@ -209,7 +204,7 @@ static enum mr_status begin(struct parts *parts, const struct mr_stream_kind *ki
     for (uint32_t i = 0; i < MR_BENCH_STAGES; i++)
         parts->lanes[i] = mr_bench_lane_new(&parts->stream, i + 1, MR_PLACE_FUSED, NULL);
     if (kind->in & (MR_STREAMS_MAIN | MR_STREAMS_RECORDED) && parts->bench->has_worker)
-        status = begin_worker(parts, kind);
+        status = begin_worker(parts);
     parts->rounds = 1;
     for (int i = 0; i < LOOPS_WARM && status == MR_OK; i++)
         status = run_loop(parts, ns);
@@ -281,7 +276,7 @@ static enum mr_status add_results(struct parts *parts, const struct mr_stream_ki
         result->has_lost = is_worker || strncmp(result->name, "lane/", 5) == 0;
         result->lost = is_worker ? parts->worker_lost : lost;
     }
-    if (status == MR_OK && kind->in & MR_STREAMS_RECORDED)
+    if (status == MR_OK && parts->stream.is_recorded)
         status = mr_pipeline_share(bench, kind, &parts->stream);
     return status;
 }

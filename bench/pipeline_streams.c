@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "bench/pipeline.h"
 
+#include "bench/markov.h"
+
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -25,7 +27,7 @@ static enum mr_status make(struct mr_pipeline_bench *bench,
     return MR_OK;
 }
 
-/* Compiles a source with door hooks, at its place among the objects. */
+/* Compiles a source, with door hooks if it is called `*.hooks.o`, at its place among the objects. */
 static enum mr_status compile(struct mr_pipeline_bench *bench, const char *source,
                               const char *object, const char *more,
                               struct mr_words *objects, struct mr_error *error)
@@ -33,10 +35,11 @@ static enum mr_status compile(struct mr_pipeline_bench *bench, const char *sourc
     struct mr_words flags = {0};
     const struct mr_build_object wanted = {
         .source = source, .object = object, .flags = &flags};
-    enum mr_status status;
+    enum mr_status status = MR_OK;
 
     mr_words_split(&flags, more);
-    status = mr_build_flags(&bench->build, "millrace", "--cflags", &flags, error);
+    if (strstr(object, ".hooks."))
+        status = mr_build_flags(&bench->build, "millrace", "--cflags", &flags, error);
     mr_words_add(objects, "%s", object);
     if (status == MR_OK)
         status = mr_build_object(&bench->build, &wanted, error);
@@ -73,16 +76,15 @@ static enum mr_status need_build(const struct mr_pipeline_bench *bench,
                : mr_error_set(error, MR_ENOTFOUND, "nothing can be compiled here");
 }
 
-static enum mr_status record_sqlite(struct mr_pipeline_bench *bench,
-                                    const struct mr_stream_kind *kind,
-                                    struct mr_bench_stream *stream,
-                                    struct mr_error *error)
+/* `caller`: the object of speedtest1.c, which says whether it is traced as SQLite is. */
+static enum mr_status run_sqlite(struct mr_pipeline_bench *bench, const char *caller,
+                                 const char *program, struct mr_bench_stream *stream,
+                                 struct mr_error *error)
 {
     char source[PATH_MAX + 16], flags[PATH_MAX + 16], size[BUILD_NAME];
     struct mr_words objects = {0};
     enum mr_status status = need_build(bench, error);
 
-    (void)kind;
     if (status == MR_OK && !*bench->sqlite)
         status = mr_error_set(error, MR_ENOTFOUND,
                               "no sources of SQLite: run scripts/sqlite-fetch.sh, or "
@@ -93,14 +95,67 @@ static enum mr_status record_sqlite(struct mr_pipeline_bench *bench,
         status = compile(bench, source, "sqlite3.hooks.o", flags, &objects, error);
     (void)snprintf(source, sizeof(source), "%s/speedtest1.c", bench->sqlite);
     if (status == MR_OK)
-        status = compile(bench, source, "speedtest1.hooks.o", flags, &objects, error);
+        status = compile(bench, source, caller, flags, &objects, error);
     (void)snprintf(size, sizeof(size), "--size %llu",
                    (unsigned long long)bench->options.sqlite_size);
     if (status == MR_OK)
-        status = link_and_record(bench, "sqlite.hooks", &objects, size, stream, error);
+        status = link_and_record(bench, program, &objects, size, stream, error);
+    mr_words_fini(&objects);
+    return status;
+}
+
+static enum mr_status record_sqlite(struct mr_pipeline_bench *bench,
+                                    const struct mr_stream_kind *kind,
+                                    struct mr_bench_stream *stream,
+                                    struct mr_error *error)
+{
+    enum mr_status status =
+        run_sqlite(bench, "speedtest1.hooks.o", "sqlite.hooks", stream, error);
+
+    (void)kind;
     stream->outer = sqlite_outer;
     stream->outer_count = MR_ARRAY_COUNT(sqlite_outer);
-    mr_words_fini(&objects);
+    return status;
+}
+
+static enum mr_status learn(struct mr_markov *markov,
+                            const struct mr_bench_stream *recorded,
+                            struct mr_error *error)
+{
+    enum mr_status status;
+
+    for (uint32_t i = 0; i < recorded->run_count; i++)
+        mr_markov_learn(markov, recorded->runs[i].stack, recorded->runs[i].words,
+                        recorded->runs[i].count);
+    status = mr_markov_seal(markov, MR_MADE_FUNCTIONS);
+    return status == MR_OK
+               ? MR_OK
+               : mr_error_set(error, status,
+                              "of what was recorded no call trees can be made: %s",
+                              status == MR_ELIMIT ? "too many functions" : "it has none");
+}
+
+/* What SQLite could have done: call trees that begin at its interface, each like none before. */
+static enum mr_status imagine_sqlite(struct mr_pipeline_bench *bench,
+                                     const struct mr_stream_kind *kind,
+                                     struct mr_bench_stream *stream,
+                                     struct mr_error *error)
+{
+    struct mr_bench_stream recorded = {0};
+    struct mr_stream_kind with = *kind;
+    enum mr_status status =
+        run_sqlite(bench, "speedtest1.o", "sqlite.alone", &recorded, error);
+
+    with.made.markov = mr_markov_new();
+    if (status == MR_OK)
+        status = learn(with.made.markov, &recorded, error);
+    mr_bench_stream_free(&recorded);
+    if (status == MR_OK)
+        status = make(bench, &with, stream, error);
+    if (status == MR_OK)
+        stream->markov = with.made.markov;
+    else
+        mr_markov_free(with.made.markov);
     return status;
 }
 
@@ -140,6 +195,10 @@ const struct mr_stream_kind mr_stream_kinds[] = {
     {"never-few", make, {.kind = MR_MADE_SHAPES, .levels = 3}, MAIN},
     {"sqlite", record_sqlite, {.number = 0}, MR_STREAMS_RECORDED},
     {"requests", record_program, {.number = 0}, MR_STREAMS_RECORDED},
+    {"never-sqlite",
+     imagine_sqlite,
+     {.kind = MR_MADE_MARKOV},
+     MAIN | MR_STREAMS_RECORDED},
     {"services", record_program, {.number = 0}, MR_STREAMS_RECORDED},
     {"shapes-1", make, {.kind = MR_MADE_SHAPES, .number = 1}, MR_STREAMS_SHAPES},
     {"shapes-10", make, {.kind = MR_MADE_SHAPES, .number = 10}, MR_STREAMS_SHAPES},

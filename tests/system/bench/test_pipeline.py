@@ -79,6 +79,21 @@ def check_recorded(folder):
         check(find(lines, f"end/recursion-10/{way}", "cpu_seconds_program")["value"] > 0, f"{way}: no CPU time")
 
 
+def check_imagined(folder):
+    """What SQLite could have done, of which no call tree comes back: all of it is counted, in a lane and in a worker."""
+    fetched = subprocess.run([system.SOURCE / "scripts" / "sqlite-fetch.sh"], capture_output=True, text=True, check=False)
+    if fetched.returncode == 3:
+        print(f"no never-sqlite: {fetched.stderr.strip()}")
+        return
+    check(fetched.returncode == 0, fetched.stderr)
+    lines = results(bench(folder, *SHORT, "--stream", "never-sqlite", "--sweep", "none", "--sqlite-size", "1", "--sqlite",
+                          fetched.stdout.strip(), "--json"))
+    for part in ["lane", "worker"]:
+        found = find(lines, f"{part}/never-sqlite/fused", "ns_per_event")
+        check(found["value"] > 0 and found["lost"] == 0, found)
+    check(not any(line["case"].startswith("share/") for line in lines), "shares of what was not recorded")
+
+
 def check_bad_input(folder):
     for arguments, text in [(["--stream", "nevr"], "--stream: unknown value 'nevr' (did you mean 'never'?)"),
                             (["--sweep", "depht"], "--sweep: unknown value 'depht' (did you mean 'depth'?)"),
@@ -96,6 +111,7 @@ def test():
         check_made(place.folder)
         check_sweeps(place.folder)
         check_recorded(place.folder)
+        check_imagined(place.folder)
 
 
 if __name__ == "__main__":
