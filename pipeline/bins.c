@@ -10,6 +10,9 @@
 #define POOL_FIRST 16384u
 #define ALIGN 16u     /* bins: half a power of two */
 #define WORD_SHIFT 2u /* to 4 bytes */
+/* Carries that share a bit, and those of a word of bits. */
+#define CARRIED 64u
+#define CARRIED_WORD 4096u
 
 static void forget_later(struct mr_bin_pool *pool)
 {
@@ -32,8 +35,7 @@ static void carry(struct mr_bin_pool *pool, uint32_t at, uint32_t times)
 {
     MR_ASSERT(pool->carries);
     pool->carries[at] += times;
-    pool->carried_first = at < pool->carried_first ? at : pool->carried_first;
-    pool->carried_end = at < pool->carried_end ? pool->carried_end : at + 1;
+    pool->carried[at / CARRIED_WORD] |= UINT64_C(1) << (at / CARRIED % 64);
 }
 
 void mr_bin_pool_carry(struct mr_bin_pool *pool, const void *count)
@@ -48,23 +50,38 @@ void mr_bin_pool_carry(struct mr_bin_pool *pool, const void *count)
         carry(pool, at, 1);
 }
 
-/* Those of a run; NULL: there are none. */
-static const uint32_t *carries_of(const struct mr_bin_pool *pool,
-                                  const struct mr_bins *bins)
+static size_t words_for(uint32_t capacity)
 {
-    if (pool->carried_first >= bins->offset + bins->count ||
-        pool->carried_end <= bins->offset)
-        return NULL;
-    return pool->carries + bins->offset;
+    return ((size_t)capacity + CARRIED_WORD - 1) / CARRIED_WORD;
+}
+
+static bool is_carried(const struct mr_bin_pool *pool, uint32_t at)
+{
+    return pool->carried[at / CARRIED_WORD] >> (at / CARRIED % 64) & 1;
+}
+
+/* From `*at` on, or where the next carries are that may not be 0, up to which they are together; false: none before `end`. */
+static bool next_carried(const struct mr_bin_pool *pool, uint32_t *at, uint32_t end,
+                         uint32_t *until)
+{
+    while (*at < end && !is_carried(pool, *at))
+        *at = (*at / CARRIED + 1) * CARRIED;
+    *until = (*at / CARRIED + 1) * CARRIED;
+    *until = *until < end ? *until : end;
+    return *at < end;
 }
 
 static void forget_carries(struct mr_bin_pool *pool)
 {
-    if (pool->carried_first < pool->carried_end)
-        memset(pool->carries + pool->carried_first, 0,
-               (pool->carried_end - pool->carried_first) * sizeof(*pool->carries));
-    pool->carried_first = UINT32_MAX;
-    pool->carried_end = 0;
+    for (uint32_t i = 0; pool->carried && i < words_for(pool->capacity); i++) {
+        for (uint64_t bits = pool->carried[i]; bits; bits &= bits - 1) {
+            uint32_t at =
+                i * CARRIED_WORD + (uint32_t)MR_TRAILING_ZEROS64(bits) * CARRIED;
+
+            memset(pool->carries + at, 0, CARRIED * sizeof(*pool->carries));
+        }
+        pool->carried[i] = 0;
+    }
 }
 
 void mr_bin_pool_init(struct mr_bin_pool *pool, uint32_t limit, uint32_t words)
@@ -75,7 +92,20 @@ void mr_bin_pool_init(struct mr_bin_pool *pool, uint32_t limit, uint32_t words)
                                  .used = MR_BINS_NOWHERE,
                                  .shift = WORD_SHIFT};
     forget_later(pool);
-    forget_carries(pool);
+}
+
+/* As many as there are places, and up to a whole word of bits: 0. False, with nothing allocated, without memory. */
+static bool new_carries(struct mr_bin_pool *pool)
+{
+    const size_t words = words_for(pool->capacity);
+
+    pool->carries = calloc(words * CARRIED_WORD, sizeof(*pool->carries));
+    pool->carried = calloc(words, sizeof(*pool->carried));
+    if (pool->carries && pool->carried)
+        return true;
+    free(pool->carries);
+    free(pool->carried);
+    return false;
 }
 
 static size_t size_of(const struct mr_bin_pool *pool)
@@ -87,6 +117,7 @@ void mr_bin_pool_fini(struct mr_bin_pool *pool)
 {
     mr_pages_free(pool->counts, size_of(pool));
     free(pool->carries);
+    free(pool->carried);
     mr_bin_pool_init(pool, pool->limit - MR_BINS_NOWHERE, pool->words);
 }
 
@@ -114,6 +145,16 @@ static void copy_counts(const struct mr_bin_pool *pool, struct mr_bin_pool *grow
     }
 }
 
+/* Those of the same places: `grown` has more behind them. */
+static void copy_carries(const struct mr_bin_pool *pool, struct mr_bin_pool *grown)
+{
+    uint32_t until;
+
+    for (uint32_t at = 0; next_carried(pool, &at, pool->used, &until); at = until)
+        for (uint32_t i = at; i < until; i++)
+            carry(grown, i, pool->carries[i]);
+}
+
 /* False without memory; nothing has changed then. */
 static bool resize(struct mr_bin_pool *pool, uint32_t capacity)
 {
@@ -125,20 +166,18 @@ static bool resize(struct mr_bin_pool *pool, uint32_t capacity)
     grown.shift = capacity > pool->words ? 0 : WORD_SHIFT;
     grown.counts = mr_pages_alloc(size_of(&grown));
     grown.carries = NULL;
-    if (grown.shift == 0) /* of which few are ever touched */
-        grown.carries = calloc(capacity, sizeof(*grown.carries));
-    if (!grown.counts || (grown.shift == 0 && !grown.carries)) {
+    grown.carried = NULL;
+    if (!grown.counts || (grown.shift == 0 && !new_carries(&grown))) {
         mr_pages_free(grown.counts, size_of(&grown));
-        free(grown.carries);
         return false;
     }
     if (pool->counts)
         copy_counts(pool, &grown);
-    if (pool->carries && grown.carries && pool->carried_first < pool->carried_end)
-        memcpy(grown.carries + pool->carried_first, pool->carries + pool->carried_first,
-               (pool->carried_end - pool->carried_first) * sizeof(*grown.carries));
+    if (pool->carries && grown.carries)
+        copy_carries(pool, &grown);
     mr_pages_free(pool->counts, size_of(pool));
     free(pool->carries);
+    free(pool->carried);
     *pool = grown;
     forget_later(pool);
     return true;
@@ -180,16 +219,18 @@ static bool take(struct mr_bin_pool *pool, uint32_t count, uint32_t *offset)
 /* Moves what a run has counted to `to`, which is zero. */
 static void move(struct mr_bin_pool *pool, const struct mr_bins *bins, uint32_t to)
 {
-    const uint32_t *carries;
+    const uint32_t end = bins->offset + bins->count;
+    uint32_t until;
 
     settle(pool);
     memcpy(mr_bin_pool_at(pool, to), mr_bin_pool_at(pool, bins->offset),
            (size_t)bins->count << pool->shift);
-    carries = carries_of(pool, bins);
-    if (!carries)
+    if (!pool->carries)
         return;
-    memcpy(pool->carries + to, carries, bins->count * sizeof(*carries));
-    pool->carried_end = to + bins->count; /* nothing lies behind it */
+    for (uint32_t at = bins->offset; next_carried(pool, &at, end, &until); at = until)
+        for (uint32_t i = at; i < until; i++)
+            if (pool->carries[i])
+                carry(pool, to + (i - bins->offset), pool->carries[i]);
 }
 
 bool mr_bins_grow(struct mr_bins *bins, struct mr_bin_pool *pool, uint32_t bin)
@@ -265,14 +306,18 @@ static void widen(const struct mr_bin_pool *pool, const struct mr_bins *bins,
 {
     const uint32_t *words = mr_bin_pool_at(pool, bins->offset);
     const uint8_t *bytes = mr_bin_pool_at(pool, bins->offset);
-    const uint32_t *carries = carries_of(pool, bins);
+    const uint32_t end = bins->offset + bins->count;
+    uint32_t until;
 
     for (uint32_t i = 0; !pool->carries && i < bins->count; i++)
         wide[i] = words[i];
-    for (uint32_t i = 0; pool->carries && i < bins->count; i++)
+    if (!pool->carries)
+        return;
+    for (uint32_t i = 0; i < bins->count; i++)
         wide[i] = bytes[i];
-    for (uint32_t i = 0; carries && i < bins->count; i++)
-        wide[i] += (uint64_t)carries[i] << 8;
+    for (uint32_t at = bins->offset; next_carried(pool, &at, end, &until); at = until)
+        for (uint32_t i = at; i < until; i++)
+            wide[i - bins->offset] += (uint64_t)pool->carries[i] << 8;
 }
 
 enum mr_status mr_bins_put(const struct mr_bins *bins, struct mr_bin_pool *pool,

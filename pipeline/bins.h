@@ -9,7 +9,7 @@
  *
  * A count is a word of 32 bits as long as there are few. A large pool has a byte at hand for each, of which caches hold four times as
  * many: with tens of thousands of histograms, some hundred bins each, where counts lie is what counting costs. What 256 come to
- * is carried to a word that is far away. (To ask whether a byte is full costs streams that hit few bins some percent.)
+ * is carried to a word that is far away; few places have one, and what has none is neither read nor cleared. (To ask whether a byte is full costs streams that hit few bins some percent.)
  *
  * One thread. Nobody may count more than 2^32 - 1 values between two resets: reduce empties the pool before.
  *
@@ -71,9 +71,9 @@ static MR_ALWAYS_INLINE uint32_t mr_bin_of(const struct mr_bin_index *index,
 
 struct mr_bin_pool {
     void *counts;      /* words, or, if there are carries, bytes */
-    uint32_t *carries; /* NULL: none; all that are not 0 lie in these bounds */
-    uint32_t carried_first, carried_end;
-    uint32_t shift; /* of a place, to where in bytes its count is */
+    uint32_t *carries; /* NULL: none */
+    uint64_t *carried; /* with carries: a bit for each 64 of them, if one is not 0 */
+    uint32_t shift;    /* of a place, to where in bytes its count is */
     uint32_t used, capacity, limit, words;
     /*
      * Bins that are still to be incremented. With tens of thousands of histograms they are in no near cache, and an
