@@ -30,9 +30,16 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "base/clock.h"
 #include "base/error.h"
 #include "base/status.h"
 #include "pipeline/batch.h"
+
+/*
+ * Without work for so long, who holds memory that only bursts need gives it back. Sooner would be dear where one burst follows the
+ * other: pages that the system gives anew have to be cleared first (docs/why/2026-11-27-carries.md).
+ */
+#define MR_FILTER_QUIET_NS (5 * MR_SECOND_NS)
 
 struct mr_filter;
 

@@ -67,8 +67,8 @@ struct worker {
     char lane_names[MR_WORKER_LANES_MAX][16];
     struct mr_id incarnation;
     int epoll_fd, signal_fd;
-    /* Events of the lanes and frames acknowledged above, a second ago; the allocator is trimmed since both stood still. */
-    uint64_t work_seen;
+    /* Events of the lanes and frames acknowledged above, a second ago, and since when; the allocator is trimmed since then. */
+    uint64_t work_seen, worked_ns;
     bool is_trimmed;
     uint64_t stop_at_ns; /* 0: not stopping */
 };
@@ -521,16 +521,18 @@ static uint64_t events_of_lanes(const struct worker *worker)
     return events;
 }
 
-/* Once in every quiet time: what the allocator keeps of the last burst goes back to the system. */
-static void trim_when_quiet(struct worker *worker)
+/* Once in every quiet time, when filters have given back theirs: what the allocator keeps of the last burst goes back to the system. */
+static void trim_when_quiet(struct worker *worker, uint64_t now_ns)
 {
     const struct mr_forward_link *link = mr_worker_graphs_link(worker->graphs);
     uint64_t work = events_of_lanes(worker) + mr_load_relaxed(&link->frames_acked);
 
-    if (work != worker->work_seen)
+    if (work != worker->work_seen) {
         worker->is_trimmed = false;
-    else if (!worker->is_trimmed)
+        worker->worked_ns = now_ns;
+    } else if (!worker->is_trimmed && now_ns - worker->worked_ns > MR_FILTER_QUIET_NS) {
         worker->is_trimmed = malloc_trim(0) >= 0;
+    }
     worker->work_seen = work;
 }
 
@@ -553,7 +555,7 @@ static enum mr_status serve(struct worker *worker, struct mr_error *error)
         if (worker->metrics)
             mr_worker_metrics_run(worker->metrics, now_ns);
         if (now_ns >= next_stats_ns) {
-            trim_when_quiet(worker);
+            trim_when_quiet(worker, now_ns);
             write_stats(worker, now_ns);
             next_stats_ns = now_ns + MR_SECOND_NS;
         }

@@ -14,17 +14,15 @@
 
 #include <stdio.h>
 
-/* After so many periods without a delta, the memory that the last burst needed goes back. */
-#define QUIET_PERIODS 5
-
 struct merge {
     const struct mr_merge_config *config;
     struct mr_accumulator *accumulator;
     struct mr_dictionary *dictionary;
     struct mr_dict_batch dict;
     uint64_t period_ns, next_ns;
-    uint64_t now_ns; /* of the last tick */
-    uint32_t quiet_periods;
+    uint64_t now_ns;    /* of the last tick */
+    uint64_t gained_ns; /* when there was something to merge */
+    bool is_released;
     uint64_t announced;               /* value of *reannounce that has been served */
     struct mr_accumulator_stats told; /* in counters already */
     uint64_t told_beyond, told_collisions, told_unwritten;
@@ -438,15 +436,16 @@ static void serve_reannounce(struct mr_filter *filter)
     mr_filter_count(filter, MR_MERGE_REANNOUNCED, 1);
 }
 
-static void watch_quiet(struct merge *merge)
+/* When bursts are over, the memory that the last one needed goes back. */
+static void watch_quiet(struct merge *merge, uint64_t now_ns)
 {
     if (!mr_accumulator_is_empty(merge->accumulator)) {
-        merge->quiet_periods = 0;
-        return;
-    }
-    if (merge->quiet_periods < QUIET_PERIODS && ++merge->quiet_periods == QUIET_PERIODS) {
+        merge->gained_ns = now_ns;
+        merge->is_released = false;
+    } else if (!merge->is_released && now_ns - merge->gained_ns >= MR_FILTER_QUIET_NS) {
         mr_accumulator_release(merge->accumulator);
         mr_accumulator_release(merge->open_accumulator);
+        merge->is_released = true;
     }
 }
 
@@ -459,7 +458,7 @@ static enum mr_status merge_tick(struct mr_filter *filter, uint64_t now_ns)
     if (now_ns < merge->next_ns)
         return MR_OK;
     merge->next_ns = now_ns + merge->period_ns;
-    watch_quiet(merge);
+    watch_quiet(merge, now_ns);
     mr_open_traces_expire(&merge->open, now_ns);
     serve_reannounce(filter);
     status = emit_dictionary(filter, false);

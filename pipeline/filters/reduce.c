@@ -8,7 +8,6 @@
 #include "pipeline/repeat.h"
 
 #define GAINS_MAX (UINT32_C(1) << 31)
-#define QUIET_NS (500 * MR_MILLISECOND_NS) /* without gain: the burst is over */
 #define OPEN_PERIOD_NS                                                                   \
     MR_SECOND_NS /* how often open traces are told when nothing else is */
 
@@ -431,7 +430,7 @@ static void watch_quiet(struct mr_reduce *reduce, uint64_t now_ns)
 {
     if (has_gained(reduce)) {
         reduce->gained_ns = now_ns;
-    } else if (now_ns - reduce->gained_ns >= QUIET_NS) {
+    } else if (now_ns - reduce->gained_ns >= MR_FILTER_QUIET_NS) {
         mr_bin_pool_fini(&reduce->bins);
         mr_templates_release(&reduce->templates);
     }

@@ -9,11 +9,11 @@ sys.path.insert(0, os.path.join(os.environ["MR_SOURCE"], "tests", "system", "lib
 import system  # pylint: disable=wrong-import-position
 
 FACTOR = 1.05
-QUIET_NS = 2_000_000_000  # after which a worker has given back what a burst took
+QUIET_NS = 10_000_000_000  # after which a worker has given back what a burst took
 
 
-def wait_quiet(stats, events=None):
-    """Until everything (`events` of them, if told) is reduced and acknowledged above, and has been so for QUIET_NS. Returns
+def wait_quiet(stats, events=None, quiet_ns=QUIET_NS):
+    """Until everything (`events` of them, if told) is reduced and acknowledged above, and has been so for quiet_ns. Returns
     the number of events."""
     began, before = None, None
 
@@ -25,7 +25,7 @@ def wait_quiet(stats, events=None):
             began, before = None, taken
             return False
         began = began or told["uptime_ns"]
-        return told["uptime_ns"] - began >= QUIET_NS
+        return told["uptime_ns"] - began >= quiet_ns
 
     system.wait_until(is_quiet, 60, f"{events or 'all'} events reduced and acknowledged above")
     return events or before

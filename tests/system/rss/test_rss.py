@@ -14,10 +14,10 @@ import system  # pylint: disable=wrong-import-position
 from system import check
 
 MILLION = 1_000_000
-MARKS = [10 * MILLION, 30 * MILLION, 50 * MILLION, 200 * MILLION, 350 * MILLION, 500 * MILLION]
-FIRST = 2  # the mark to compare with
+MARKS = [10 * MILLION, 50 * MILLION, 200 * MILLION, 500 * MILLION]
+FIRST = 1  # the mark to compare with
 LONG_SHAPES = "64"
-NEW_MARKS = [50 * MILLION, 150 * MILLION, 250 * MILLION]
+NEW_MARKS = [50 * MILLION, 250 * MILLION]
 NEW_LIMITS = ["--max-shapes", "256", "--max-nodes", "8192", "--new-nodes", "1000000000"]
 
 
