@@ -143,7 +143,7 @@ static MR_ALWAYS_INLINE bool may_be_template(const struct mr_reduce *reduce,
     const struct mr_open_call *caller = &hot->top[-1];
     uint32_t size = age_of(reduce, hot, hot->top);
 
-    if (size < 2 * MR_TEMPLATE_CALLS_MIN || size > MR_TEMPLATE_EVENTS_MAX)
+    if (size < 2 * MR_TEMPLATE_PART_CALLS_MIN || size > MR_TEMPLATE_EVENTS_MAX)
         return false;
     if (node >= reduce->nodes_known || size > (uint32_t)(hot->at - hot->events) + 1)
         return false;

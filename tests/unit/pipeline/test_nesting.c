@@ -115,11 +115,13 @@ static void a_trace_in_bulk_may_be_a_loop(void **state)
     check(play_a_loop);
 }
 
+/* As many calls as a part has at least that has a template. */
 static void play_deep(struct script *script)
 {
     enter(script, 2);
     enter(script, 3);
     call(script, 4);
+    call(script, 6);
     leave(script, 3);
     leave(script, 2);
 }
