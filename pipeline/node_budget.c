@@ -59,3 +59,8 @@ bool mr_node_budget_takes(struct mr_node_budget *budget, uint64_t hash)
     budget->credit--;
     return true;
 }
+
+void mr_node_budget_pay(struct mr_node_budget *budget, uint64_t nodes)
+{
+    budget->credit -= nodes < budget->credit ? nodes : budget->credit;
+}

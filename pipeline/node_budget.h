@@ -7,12 +7,14 @@
  *              only nodes     any node
  *              met before
  *
- * So the nodes of shapes that come back are taken before those of a flood that does not. "Met before" is a table of marks
+ * A new shape, besides its nodes, costs as much as MR_NODE_BUDGET_SHAPE of them: it has a row of its own, with statistics and a
+ * histogram, wherever it is told. So the nodes of shapes that come back are taken before those of a flood that does not. "Met before" is a table of marks
  * by hash: it forgets by being overwritten, and errs once in 65,536 times; identity has nothing to do with it.
  *
  *     mr_node_budget_init(&budget, 50000, 262144);
  *     mr_node_budget_refill(&budget, mr_clock_monotonic_ns());   // now and then
  *     if (mr_node_budget_takes(&budget, hash)) ...               // before a new node is stored
+ *     mr_node_budget_pay(&budget, MR_NODE_BUDGET_SHAPE);         // its nodes were taken: a new shape
  *
  * One thread.
  */
@@ -23,6 +25,7 @@
 #include <stdint.h>
 
 #define MR_NODE_BUDGET_MARKS 65536u /* 128 KiB, made when they are first needed */
+#define MR_NODE_BUDGET_SHAPE 8u
 
 struct mr_node_budget {
     uint64_t rate, most; /* nodes: a second, at once */
@@ -38,5 +41,7 @@ void mr_node_budget_fini(struct mr_node_budget *budget);
 void mr_node_budget_refill(struct mr_node_budget *budget, uint64_t now_ns);
 /* Whether a new node of this hash may be stored: it is then paid for. Otherwise it has been met. */
 bool mr_node_budget_takes(struct mr_node_budget *budget, uint64_t hash);
+/* What else a trace costs all of whose nodes were taken: so many nodes, or all that is left. */
+void mr_node_budget_pay(struct mr_node_budget *budget, uint64_t nodes);
 
 #endif

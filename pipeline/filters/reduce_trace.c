@@ -277,6 +277,7 @@ static enum mr_status find_shape(struct mr_reduce *reduce, uint32_t root, uint32
         reduce->shapes[reduce->shape_count++] = (struct mr_shape){
             .root = root, .node = node, .extremes = mr_reduce_no_extremes(reduce)};
         *slot = reduce->shape_count;
+        mr_node_budget_pay(&reduce->node_budget, MR_NODE_BUDGET_SHAPE);
     }
     *shape = &reduce->shapes[*slot - 1];
     return MR_OK;

@@ -67,12 +67,28 @@ static void time_gives_credit_up_to_the_most(void **state)
     mr_node_budget_fini(&budget);
 }
 
+static void a_shape_is_paid_for_as_far_as_there_is_credit(void **state)
+{
+    struct mr_node_budget budget;
+    uint64_t next = 0;
+
+    (void)state;
+    mr_node_budget_init(&budget, RATE, MOST);
+    mr_node_budget_pay(&budget, MR_NODE_BUDGET_SHAPE);
+    assert_int_equal(budget.credit, MOST - MR_NODE_BUDGET_SHAPE);
+    assert_int_equal(take_new(&budget, &next, MOST), MOST / 2 - MR_NODE_BUDGET_SHAPE);
+    mr_node_budget_pay(&budget, MOST);
+    assert_int_equal(budget.credit, 0);
+    mr_node_budget_fini(&budget);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(the_first_half_is_for_any_node),
         cmocka_unit_test(the_second_half_is_for_nodes_met_before),
         cmocka_unit_test(time_gives_credit_up_to_the_most),
+        cmocka_unit_test(a_shape_is_paid_for_as_far_as_there_is_credit),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

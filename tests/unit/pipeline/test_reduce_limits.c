@@ -26,7 +26,7 @@ static void a_trace_of_too_many_children_is_in_the_paths_only(void **state)
     test_reduce_done(&result);
 }
 
-/* Of a budget of 4 nodes the first 2 are for any node, the others for those that were met before. */
+/* Of a budget of 20 nodes the first 10 are for any node, the others for those that were met before; a new shape is as dear as 8. */
 static void past_the_budget_of_new_shapes_traces_are_in_the_paths_only(void **state)
 {
     struct mr_reduce_config reduce = MR_REDUCE_CONFIG_DEFAULT;
@@ -34,7 +34,7 @@ static void past_the_budget_of_new_shapes_traces_are_in_the_paths_only(void **st
     struct test_reduced result;
 
     (void)state;
-    reduce.new_nodes_at_once = 4;
+    reduce.new_nodes_at_once = 20;
     reduce.new_nodes_s = 0;
     test_reduce_run_with(&options, 0,
                          "+1 +2 -2 t1 -1 " /* f2, f1{f2} */
@@ -129,8 +129,8 @@ static void a_new_shape_within_the_budget_ends_no_rest(void **state)
     struct test_reduced result = {.text = {0}};
 
     (void)state;
-    reduce.new_nodes_at_once = 8; /* 4 for any node */
-    reduce.new_nodes_s = 2;
+    reduce.new_nodes_at_once = 40; /* 20 for any node: two shapes */
+    reduce.new_nodes_s = 10;
     reduce.budget_clock = told_time;
     reduce.budget_context = &now_ns;
     reduce.is_one_by_one = true;
@@ -146,7 +146,7 @@ static void a_new_shape_within_the_budget_ends_no_rest(void **state)
     test_lane_send(&lane, 1, 0);
     now_ns += MR_SECOND_NS;
     test_lane_tick(&lane, 0);
-    test_reduce_write(&lane, "+1 +4 -4 -1"); /* 2 nodes */
+    test_reduce_write(&lane, "+1 +4 -4 -1"); /* 2 nodes and a shape */
     test_reduce_write(&lane, "+1 +5 -5 -1"); /* the 16th */
     test_reduce_write_times(&lane, 100, "+1 +2 -2 -1");
     test_lane_send(&lane, 1, 0);
