@@ -5,6 +5,7 @@
 #include "bench/random.h"
 #include "net/chunk.h"
 
+#include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -26,9 +27,8 @@
 #define WALK_ROOTS 16u
 #define WALK_CALLS_MIN 8u
 #define WALK_CALLS_MAX 60u
-#define WALK_DEPTH 5u /* 16 * 6^4 paths at most */
-#define OVERSHOOT                                                                        \
-    4000000u /* words for the last trace to pass `events`; 2 * MR_MARKOV_CALLS_MAX at least */
+#define WALK_DEPTH 5u      /* 16 * 6^4 paths at most */
+#define OVERSHOOT 4000000u /* words for the last trace to pass `events` */
 #define CHECK(condition) ((condition) ? (void)0 : abort())
 
 /* A chunk of a frame: its header is made anew for each loop. */
@@ -193,6 +193,8 @@ static void put_walk(struct mr_bench_made *made)
     while (depth > 0)
         put(made, stack[--depth] % SITES, 1);
 }
+
+static_assert(OVERSHOOT >= 2 * MR_MARKOV_CALLS_MAX, "a tree has two words a call");
 
 /* Other trees are not near as long, and lie in one chunk each. */
 static void put_markov(struct mr_bench_made *made)

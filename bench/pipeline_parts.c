@@ -222,8 +222,8 @@ static void finish(struct parts *parts)
     lane_plain_free(parts->plain);
     lane_plain_free(parts->consed);
     free(parts->copy);
-    mr_bench_stream_free(&parts->stream);
     mr_bench_stream_free(&parts->unheard);
+    mr_bench_stream_free(&parts->stream);
     free(parts);
 }
 
