@@ -6,7 +6,6 @@
 #include "net/wire.h"
 
 #include <stdlib.h>
-#include <string.h>
 
 #define LIMIT (UINT32_C(1) << 22) /* of paths, edges, functions */
 #define SHAPES_MAX (UINT32_C(1) << 21)
@@ -46,7 +45,7 @@ struct mr_markov {
     struct fold *folds;
     struct mr_markov_step *steps;
     uint32_t step_count;
-    struct mr_table shapes; /* that came before */
+    struct mr_table shapes; /* that were made */
 };
 
 static void *need(void *memory)

@@ -38,8 +38,8 @@ void mr_markov_learn(struct mr_markov *markov, uint32_t stack, const uint64_t *w
 enum mr_status mr_markov_seal(struct mr_markov *markov, uint32_t functions);
 uint32_t mr_markov_paths(const struct mr_markov *markov);
 /*
- * A call tree whose folded shape (equal calls in a row are one) is none of the last million's, at least; `random`: state of splitmix64.
- * The steps are the model's, until the next call. Aborts, too, where hardly any tree can be made that is not among those.
+ * A call tree whose folded shape (equal calls in a row are one) was not made before; after two million trees all are forgotten. `random`:
+ * state of splitmix64. The steps are the model's, until the next call. Aborts, too, where hardly any tree can be made that is not among those.
  */
 uint32_t mr_markov_make(struct mr_markov *markov, uint64_t *random,
                         const struct mr_markov_step **steps);

@@ -9,7 +9,8 @@
  *
  * A count is a word of 32 bits as long as there are few. A large pool has a byte at hand for each, of which caches hold four times as
  * many: with tens of thousands of histograms, some hundred bins each, where counts lie is what counting costs. What 256 come to
- * is carried to a word that is far away; few places have one, and what has none is neither read nor cleared. (To ask whether a byte is full costs streams that hit few bins some percent.)
+ * is carried to a word that is far away; few places have one, and what has none is neither read nor cleared. (To ask whether a byte
+ * is full costs streams that hit few bins some percent.)
  *
  * One thread. Nobody may count more than 2^32 - 1 values between two resets: reduce empties the pool before.
  *

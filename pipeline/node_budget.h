@@ -7,9 +7,11 @@
  *              only nodes     any node
  *              met before
  *
- * A new shape, besides its nodes, costs as much as MR_NODE_BUDGET_SHAPE of them: it has a row of its own, with statistics and a
- * histogram, wherever it is told. So the nodes of shapes that come back are taken before those of a flood that does not. "Met before" is a table of marks
+ * So the nodes of shapes that come back are taken before those of a flood that does not. "Met before" is a table of marks
  * by hash: it forgets by being overwritten, and errs once in 65,536 times; identity has nothing to do with it.
+ *
+ * A new shape costs as much as MR_NODE_BUDGET_SHAPE nodes besides its own: it has a row, with statistics and a histogram,
+ * wherever it is told.
  *
  *     mr_node_budget_init(&budget, 50000, 262144);
  *     mr_node_budget_refill(&budget, mr_clock_monotonic_ns());   // now and then
