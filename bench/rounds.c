@@ -4,6 +4,7 @@
 #include "base/assert.h"
 #include "base/clock.h"
 #include "bench/machine.h"
+#include "bench/random.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -13,14 +14,9 @@
 static void shuffle(uint32_t *order, size_t count, uint64_t *state)
 {
     for (size_t i = count; i > 1; i--) {
-        uint64_t value = *state += UINT64_C(0x9e3779b97f4a7c15); /* splitmix64 */
-        uint32_t kept;
-        size_t other;
+        size_t other = (size_t)(mr_random_next(state) % i);
+        uint32_t kept = order[i - 1];
 
-        value = (value ^ value >> 30) * UINT64_C(0xbf58476d1ce4e5b9);
-        value = (value ^ value >> 27) * UINT64_C(0x94d049bb133111eb);
-        other = (size_t)((value ^ value >> 31) % i);
-        kept = order[i - 1];
         order[i - 1] = order[other];
         order[other] = kept;
     }

@@ -2,6 +2,7 @@
 #include "bench/stats.h"
 
 #include "base/assert.h"
+#include "bench/random.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -30,15 +31,6 @@ double mr_stats_quantile(const double *sorted, size_t count, double share)
     return sorted[low] + (at - (double)low) * (sorted[high] - sorted[low]);
 }
 
-static uint64_t next_random(uint64_t *state)
-{
-    uint64_t value = *state += UINT64_C(0x9e3779b97f4a7c15); /* splitmix64 */
-
-    value = (value ^ value >> 30) * UINT64_C(0xbf58476d1ce4e5b9);
-    value = (value ^ value >> 27) * UINT64_C(0x94d049bb133111eb);
-    return value ^ value >> 31;
-}
-
 /* `draw` has room for `count`, `medians` for MR_STATS_DRAWS. */
 static void bootstrap(const double *values, size_t count, double *draw, double *medians,
                       struct mr_stats *stats)
@@ -47,7 +39,7 @@ static void bootstrap(const double *values, size_t count, double *draw, double *
 
     for (size_t i = 0; i < MR_STATS_DRAWS; i++) {
         for (size_t j = 0; j < count; j++)
-            draw[j] = values[next_random(&random) % count];
+            draw[j] = values[mr_random_next(&random) % count];
         mr_stats_sort(draw, count);
         medians[i] = mr_stats_quantile(draw, count, 0.5);
     }
