@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The parts of reduce; not for others.
+ * The parts of reduce; not for others. What a stream is, and each part that has data of its own, has a header: reduce_stream.h,
+ * reduce_templates.h, reduce_counters.h, reduce_links.h, reduce_marks.h, reduce_exemplars.h (of the last three .c files below, too).
  *
  *     reduce.c         the filter, its streams
  *     reduce_run.c     the hot loop
@@ -30,6 +31,11 @@
 #include "pipeline/dict_batch.h"
 #include "pipeline/filters/reconstruct.h"
 #include "pipeline/filters/reduce.h"
+#include "pipeline/filters/reduce_counters.h"
+#include "pipeline/filters/reduce_exemplars.h"
+#include "pipeline/filters/reduce_links.h"
+#include "pipeline/filters/reduce_marks.h"
+#include "pipeline/filters/reduce_stream.h"
 #include "pipeline/filters/reduce_templates.h"
 #include "pipeline/nesting.h"
 #include "pipeline/paths.h"
@@ -63,136 +69,6 @@ enum mr_reduce_sum {
     MR_REDUCE_SUM_HELD,    /* goes up and down */
     MR_REDUCE_SUM_BULK,    /* calls that templates counted */
     MR_REDUCE_SUM_REPEATS, /* of them such as were no events: pipeline/repeat.h */
-};
-
-#define MR_REDUCE_TRACES_OPEN 2 /* a call tree, and that of a forced root in it */
-
-/*
- * One open call. The two times do not stand side by side: compilers would load them as one
- * vector, which waits until both, stored apart, have left the store buffer.
- */
-struct mr_open_call {
-    uint64_t enter_ns;
-    uint32_t path;
-    uint32_t first_child; /* its children on the child stack begin here */
-    uint64_t child_ns;
-    uint32_t flags; /* enum mr_event_flag of its OPEN; FAILED: so far */
-    uint32_t
-        opened; /* place of its OPEN among all events taken; see mr_reduce_age_calls() */
-    uint32_t last, next; /* paths of the child before, and of the likely next one */
-    uint64_t closes;     /* its site in the low half; see mr_open_call_closes() */
-    uint64_t hash;       /* folded: of its site and its children so far (shapes.h) */
-};
-
-/* The word of the event that ends a call inside a call tree in order, without flags; one that there is not for calls with flags. */
-static MR_ALWAYS_INLINE uint64_t mr_open_call_closes(uint32_t site, uint32_t flags)
-{
-    return (uint64_t)(flags ? UINT32_MAX : (uint32_t)MR_EVENT_CLOSE) << 32 | site;
-}
-
-static MR_ALWAYS_INLINE uint32_t mr_open_call_site(const struct mr_open_call *frame)
-{
-    return (uint32_t)frame->closes;
-}
-
-static inline void mr_open_call_set_flags(struct mr_open_call *frame, uint32_t flags)
-{
-    frame->flags = flags;
-    frame->closes = mr_open_call_closes(mr_open_call_site(frame), flags);
-}
-
-/* One open call tree. */
-struct mr_trace {
-    uint64_t closed;              /* the stream's count of closed calls when it began */
-    uint64_t elsewhere;           /* calls since then that belong to another tree */
-    struct mr_condense *condense; /* what earlier batches had of it; NULL: nothing */
-    struct mr_condense *asked;    /* the same, for who asked for it; NULL: nobody does */
-    uint32_t first; /* event of this batch from which on it is not condensed */
-    uint32_t frame; /* of its root */
-    bool is_broken; /* a loss hit it: no shape */
-    bool is_over;   /* past a limit: no shape */
-    bool is_folded;
-    bool is_carried; /* it began in an earlier batch */
-};
-
-#define MR_REDUCE_SPAN_COUNTERS_MAX                                                      \
-    64u /* in a lane; values of more are counted, not kept */
-#define MR_REDUCE_COUNTER_NONE UINT32_MAX
-
-/* What is known of an open call's counters, by their place in its source's set. */
-struct mr_open_counts {
-    uint64_t enter[MR_SOURCE_COUNTERS_MAX], children[MR_SOURCE_COUNTERS_MAX];
-    uint32_t entered; /* bit i: enter[i] is known */
-};
-
-enum mr_counts_last { MR_COUNTS_NONE, MR_COUNTS_OPENED, MR_COUNTS_CLOSED };
-
-/* Of a stream whose source has counters; reduce_counters.c. */
-struct mr_reduce_counts {
-    struct mr_open_counts *calls; /* beside the stream's frames */
-    uint32_t capacity;
-    uint32_t counter[MR_SOURCE_COUNTERS_MAX]; /* in reduce->span_counters, or NONE */
-    enum mr_counts_last last;                 /* the call event that values belong to */
-    /* CLOSED: the call that was at calls[depth]. */
-    uint32_t path, window;
-    uint32_t missing; /* bit i: its value has not come */
-};
-
-/* What a path gained of a counter since the last delta. */
-struct mr_count_row {
-    uint32_t path, counter, window;
-    struct mr_counter_stats stats;
-};
-struct mr_count_rows {
-    struct mr_count_row *items;
-    uint32_t count, capacity;
-    uint32_t *slots; /* open addressing: index + 1, 0: free */
-    uint32_t slot_mask;
-};
-struct mr_span_counter_index {
-    struct mr_id id;
-    uint32_t payload, index; /* its number in that payload */
-};
-
-struct mr_reduce_stream {
-    struct mr_stream *stream; /* NULL once it has ended */
-    struct mr_id source;
-    uint32_t id;
-    struct mr_reduce_stream *next, **at; /* list of all */
-    struct mr_reduce_stream *next_dirty; /* list of those whose ledger changed */
-    bool is_dirty;
-    struct mr_open_call *frames;
-    uint32_t depth, capacity;
-    struct mr_reduce_counts *counts; /* NULL: its source has no counters */
-    struct mr_reduce_links *links;   /* NULL: no event of it ever joined call trees */
-    bool has_links;                  /* its open call trees, or the next one, are parts */
-    uint64_t *children; /* child stack: the lists of the open calls, outermost first */
-    uint32_t child_count, child_capacity;
-    uint32_t scope;
-    uint32_t base, outer_base; /* paths of the scope; MR_PATH_NONE: not made yet */
-    struct mr_trace traces[MR_REDUCE_TRACES_OPEN];
-    uint32_t trace_count;
-    bool is_collecting; /* the innermost open tree may still become a shape */
-    uint64_t closed;
-    /* The template of the last traces that were taken whole, and how often in a row. */
-    uint32_t again, again_count;
-    /* Ledger: totals, and what was told of them. */
-    uint64_t base_event, last, reduced, lost_sum;
-    uint64_t parts_before; /* no more than so many were told by another process */
-    uint64_t told_reduced;
-    int64_t told_held;
-    uint64_t lost[MR_LOSS_REASON_COUNT]; /* since the last delta */
-    uint64_t seen_ns;                    /* of an event of it, for the marks */
-    uint32_t serial;                     /* of its source */
-    /* For the marks: calls in whose frames an unwinder landed, outermost first; NULL: there was none. */
-    struct mr_resume_landing *landings;
-    uint32_t landing_count;
-};
-
-/* Of the traces so far: what comes before them in an order of exemplars is to be kept. */
-struct mr_extremes {
-    uint64_t longest_ns, longest_start_ns; /* Unix; UINT64_MAX: there was none */
-    uint64_t earliest_ns;                  /* the same */
 };
 
 struct mr_shape {
@@ -238,80 +114,6 @@ struct mr_scope {
 
 struct mr_site_index { /* of a site in a payload */
     uint32_t payload, index;
-};
-
-/* An exemplar that waits for the next delta. */
-struct mr_reduce_pending {
-    uint32_t path, shape; /* of the entry point; number + 1, 0: none */
-    bool is_incomplete;
-    struct mr_exemplar exemplar; /* without its calls */
-    struct mr_exemplar_call *calls;
-};
-/* Who has a place among the exemplars of this lane. */
-struct mr_reduce_place {
-    struct mr_id key; /* of its shape */
-    uint64_t value;   /* the larger, the better */
-};
-struct mr_reduce_rank {
-    struct mr_reduce_place *items; /* exemplars_max, or NULL */
-    uint32_t count, worst;
-};
-struct mr_shape_path_row {
-    uint32_t shape, path;
-    struct mr_shape_path_stats stats;
-};
-struct mr_reduce_exemplars {
-    struct mr_condense_budget budget;
-    struct mr_condense *spare[16];
-    uint32_t spare_count;
-    struct mr_exemplar_call *calls; /* scratch: exemplar_calls of them */
-    struct mr_reduce_rank ranks[MR_EXEMPLAR_WHYS];
-    struct mr_reduce_pending *pending;
-    uint32_t pending_count, pending_capacity;
-    struct mr_shape_path_row *rows; /* since the last delta */
-    uint32_t row_count;
-    uint32_t *slots;    /* of rows; open addressing: number + 1, 0: free */
-    uint64_t credit;    /* calls of known shapes that may be counted by path */
-    uint64_t credit_ns; /* CLOCK_MONOTONIC up to which credit was given */
-};
-
-/* reduce_noted.c: of the run at hand. */
-#define MR_REDUCE_NOTED_MAX 1024u
-struct mr_reduce_noted {
-    uint64_t least_ns; /* calls that took as long are noted; UINT64_MAX: none is */
-    uint32_t root;     /* frame of the trace's root */
-    uint32_t ended_count;
-    bool is_left; /* there are other events, or too many calls: they must be looked at */
-    struct mr_condense_noted ended[MR_REDUCE_NOTED_MAX], open[MR_CONDENSE_NOTED_DEPTH];
-};
-
-/* reduce_asked.c */
-struct mr_reduce_answer { /* that waits for the next delta */
-    struct mr_id request;
-    uint32_t wanted; /* how many it asks for */
-    struct mr_reduce_pending pending;
-};
-struct mr_reduce_asked {
-    uint64_t open;     /* bit i: request i of the list wants more of this lane */
-    uint32_t revision; /* of the list; 0: there was none */
-    struct mr_condense_budget budget;
-    struct mr_reduce_answer *answers;
-    uint32_t answer_count, answer_capacity;
-    uint32_t taken[MR_WANTED_MAX];    /* answers that this lane gave to this list */
-    uint64_t until_ns[MR_WANTED_MAX]; /* CLOCK_MONOTONIC */
-    struct mr_wanted_list list;
-};
-
-/* reduce_marks.c */
-struct mr_reduce_marks {
-    struct mr_buffer entries; /* since the last mark that was emitted */
-    size_t last_at;           /* where the entries of last_source begin in it */
-    struct mr_id last_source; /* zero: they are not the last ones */
-    struct mr_buffer scratch;
-    uint8_t *told; /* by site: the spool knows what it is */
-    uint32_t told_capacity;
-    uint64_t emitted_ns;
-    bool is_amid; /* a frame: what was gained is more than what marks cover */
 };
 
 struct mr_reduce {
@@ -617,113 +419,6 @@ void mr_reduce_free_stream(struct mr_reduce_stream *stream); /* reduce.c */
 /* Writes and emits all that was gained. */
 enum mr_status mr_reduce_flush(struct mr_reduce *reduce);
 
-/* reduce_counters.c; of streams with counts, but _value of any. */
-enum mr_status mr_reduce_counts_new(struct mr_reduce_stream *stream);
-void mr_reduce_counts_free(struct mr_reduce_stream *stream);
-/* The innermost call has just been opened. */
-enum mr_status mr_reduce_counts_open(struct mr_reduce_stream *stream);
-/* The innermost call is about to be taken off the stack; `path`: MR_PATH_NONE if it has none. */
-void mr_reduce_counts_close(const struct mr_reduce *reduce,
-                            struct mr_reduce_stream *stream, uint32_t path);
-/* What follows is no value of the last call event. */
-void mr_reduce_counts_settle(struct mr_reduce_stream *stream);
-enum mr_status mr_reduce_counts_value(struct mr_reduce *reduce,
-                                      struct mr_reduce_stream *stream,
-                                      const struct mr_event *event);
-/* After the rows were written. */
-void mr_reduce_counters_clear(struct mr_reduce *reduce);
-void mr_reduce_counters_fini(struct mr_reduce *reduce);
-
-/* reduce_links.c. _link: a WORD or LINK of any stream; the others where it has links. */
-enum mr_status mr_reduce_link(struct mr_reduce *reduce, struct mr_reduce_stream *stream,
-                              const struct mr_event *event);
-/* The innermost call has just become the root of a call tree. */
-enum mr_status mr_reduce_links_open(struct mr_reduce *reduce,
-                                    struct mr_reduce_stream *stream);
-/* The innermost call tree ends; `shape`: NULL: none. */
-enum mr_status mr_reduce_links_close(struct mr_reduce *reduce,
-                                     struct mr_reduce_stream *stream,
-                                     const struct mr_shape *shape,
-                                     const struct mr_event *close, bool is_incomplete);
-/* The open call tree is none after all: its root is an outer frame. */
-enum mr_status mr_reduce_links_drop(struct mr_reduce *reduce,
-                                    struct mr_reduce_stream *stream, uint64_t ns);
-/* The stream ends. */
-enum mr_status mr_reduce_links_end(struct mr_reduce *reduce,
-                                   struct mr_reduce_stream *stream, uint64_t ns);
-/* What is not told yet (pipeline/resume.h), borrowed from the stream. False: nothing. */
-struct mr_resume_links;
-bool mr_reduce_links_give(const struct mr_reduce_stream *stream,
-                          struct mr_resume_links *given);
-/* Goes on with what was given, in a stream whose open calls are there again. MR_ENOMEM. */
-enum mr_status mr_reduce_links_take(struct mr_reduce_stream *stream,
-                                    const struct mr_resume_links *from);
-void mr_reduce_links_free(struct mr_reduce_stream *stream);
-/* reduce_exemplars.c */
-/* A trace that has been counted. */
-struct mr_kept {
-    struct mr_shape *shape;       /* NULL: none */
-    struct mr_extremes *extremes; /* of the shape, or of the entry point's without one */
-    uint64_t ns, start_ns, calls; /* start: Unix */
-    uint32_t path;                /* of its entry point */
-    bool is_failed, is_incomplete;
-};
-enum mr_status mr_reduce_exemplars_open(struct mr_reduce *reduce);
-void mr_reduce_exemplars_close(struct mr_reduce *reduce);
-void mr_reduce_exemplars_tick(struct mr_reduce *reduce);
-/* The innermost tree ends with `close`, an event of the batch at hand: it is kept if it is wanted. */
-enum mr_status mr_reduce_exemplars_end(struct mr_reduce *reduce,
-                                       struct mr_reduce_stream *stream,
-                                       const struct mr_kept *kept,
-                                       const struct mr_event *close);
-/* The batch at hand ends, and trees are open. */
-void mr_reduce_exemplars_carry(struct mr_reduce *reduce, struct mr_reduce_stream *stream,
-                               uint32_t event_count);
-/* What was condensed of a tree is not needed. */
-void mr_reduce_exemplars_drop(struct mr_reduce *reduce, struct mr_trace *trace);
-enum mr_status mr_reduce_exemplars_flush(struct mr_reduce *reduce);
-/* A trace that has ended, without its calls and what it is kept for. */
-struct mr_exemplar mr_reduce_exemplar_of(const struct mr_reduce_stream *stream,
-                                         const struct mr_trace *trace,
-                                         const struct mr_kept *kept);
-/* A payload with room for one more, its numbers in it; the sites of its calls become numbers of the payload. */
-enum mr_status mr_reduce_exemplar_numbers(struct mr_reduce *reduce,
-                                          struct mr_reduce_pending *pending,
-                                          uint32_t *path, uint32_t *shape);
-
-/* reduce_noted.c */
-/* A run of events begins: which calls are to be noted. */
-void mr_reduce_noted_begin(struct mr_reduce *reduce,
-                           const struct mr_reduce_stream *stream);
-/* The innermost call ends with event `at` of the run, after reduce->noted.least_ns or more. */
-void mr_reduce_note(struct mr_reduce *reduce, const struct mr_open_call *frame,
-                    uint32_t depth, uint32_t at);
-/* A call that was counted in bulk took as long: notes it, and those in it that did. It began with event `at`. */
-void mr_reduce_note_template(struct mr_reduce *reduce, const struct mr_template *template,
-                             uint32_t depth, uint32_t at);
-/* The run ends. False: the trace's events must be looked at. */
-bool mr_reduce_noted_carry(struct mr_reduce *reduce,
-                           const struct mr_reduce_stream *stream,
-                           const struct mr_trace *trace, uint32_t event_count);
-
-/* reduce_asked.c */
-void mr_reduce_asked_open(struct mr_reduce *reduce);
-void mr_reduce_asked_close(struct mr_reduce *reduce);
-/* Looks what is wanted now. */
-void mr_reduce_asked_tick(struct mr_reduce *reduce);
-/* As of the exemplars; before theirs, which begins the next batch for the trace. */
-void mr_reduce_asked_end(struct mr_reduce *reduce, const struct mr_reduce_stream *stream,
-                         struct mr_trace *trace, const struct mr_kept *kept,
-                         const struct mr_event *close);
-void mr_reduce_asked_carry(struct mr_reduce *reduce,
-                           const struct mr_reduce_stream *stream, struct mr_trace *trace,
-                           uint32_t event_count);
-void mr_reduce_asked_drop(struct mr_trace *trace);
-enum mr_status mr_reduce_asked_flush(struct mr_reduce *reduce);
-/* The open requests that want a trace of the shape that took so long; bit i is request i. */
-uint64_t mr_reduce_asked_of_shape(struct mr_reduce *reduce, struct mr_shape *shape,
-                                  uint64_t ns);
-
 /* Of no trace; where no exemplars are kept, such that none comes before them. */
 static inline struct mr_extremes mr_reduce_no_extremes(const struct mr_reduce *reduce)
 {
@@ -731,18 +426,6 @@ static inline struct mr_extremes mr_reduce_no_extremes(const struct mr_reduce *r
         return (struct mr_extremes){.longest_ns = UINT64_MAX};
     return (struct mr_extremes){.longest_start_ns = UINT64_MAX,
                                 .earliest_ns = UINT64_MAX};
-}
-static inline bool mr_reduce_is_slowest(const struct mr_extremes *extremes, uint64_t ns,
-                                        uint64_t start_ns)
-{
-    return ns > extremes->longest_ns ||
-           (ns == extremes->longest_ns && start_ns <= extremes->longest_start_ns);
-}
-static inline bool mr_reduce_is_extreme(const struct mr_extremes *extremes, uint64_t ns,
-                                        uint64_t start_ns)
-{
-    return start_ns <= extremes->earliest_ns ||
-           mr_reduce_is_slowest(extremes, ns, start_ns);
 }
 /* Whether a trace of so many calls, of a known shape, is counted by path. */
 static inline bool mr_reduce_pays(const struct mr_reduce *reduce, uint64_t calls)
@@ -760,25 +443,6 @@ static inline bool mr_reduce_wants(struct mr_reduce *reduce, struct mr_shape *sh
             mr_reduce_asked_of_shape(reduce, shape, ended->ns));
 }
 
-/* reduce_marks.c; nothing happens where marks are not asked for. */
-void mr_reduce_marks_init(struct mr_reduce *reduce);
-void mr_reduce_marks_fini(struct mr_reduce *reduce);
-/* A MARK of decode: takes the batch. */
-enum mr_status mr_reduce_marks_take(struct mr_reduce *reduce, struct mr_batch *batch);
-/* LANDED_IN. MR_ENOMEM. */
-enum mr_status mr_reduce_marks_landing(const struct mr_reduce *reduce,
-                                       struct mr_reduce_stream *stream,
-                                       const struct mr_event *event);
-/* The stream has been told, and ended if it is no more. */
-enum mr_status mr_reduce_marks_stream(struct mr_reduce *reduce,
-                                      const struct mr_reduce_stream *stream);
-enum mr_status mr_reduce_marks_end(struct mr_reduce *reduce,
-                                   const struct mr_source *source);
-/* All that was gained has been told: tells what that covers. */
-enum mr_status mr_reduce_marks_emit(struct mr_reduce *reduce);
-/* A new stream goes on where another process stood. */
-enum mr_status mr_reduce_resume(struct mr_reduce *reduce,
-                                struct mr_reduce_stream *stream);
 static inline bool mr_reduce_may_flush(const struct mr_reduce *reduce)
 {
     return !reduce->config->has_marks || !reduce->marks.is_amid;
