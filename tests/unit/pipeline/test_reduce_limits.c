@@ -115,6 +115,35 @@ static void an_entry_point_rests_longer_the_longer_it_is_past_the_budget(void **
     test_lane_fini(&lane);
 }
 
+/* The same as with a window: of 1,020 traces at most 60 are left. */
+static void a_delta_cuts_a_long_rest(void **state)
+{
+    struct mr_reduce_config reduce = MR_REDUCE_CONFIG_DEFAULT;
+    struct test_options options = {.reduce = &reduce};
+    struct test_lane lane;
+    struct test_reduced result = {.text = {0}};
+
+    (void)state;
+    reduce.new_nodes_at_once = 2;
+    reduce.new_nodes_s = 0;
+    reduce.is_one_by_one = true;
+    test_lane_init(&lane, &options);
+    test_reduce_write_times(&lane, 3, "+1 +2 -2 -1"); /* 2 traces of a shape */
+    test_reduce_write_times(&lane, 16 + 4 * 64, "+1 +3 -3 -1");
+    test_reduce_write_times(&lane, 10, "+1 +2 -2 -1"); /* not looked at */
+    test_lane_send(&lane, 1, 0);
+    assert_int_equal(lane.out->deltas, 0);
+    test_lane_tick(&lane, MR_SECOND_NS);
+    assert_true(lane.out->deltas > 0);
+    test_reduce_write_times(&lane, 100, "+1 +2 -2 -1"); /* 1 and 60 are not */
+    test_lane_send(&lane, 1, 0);
+    test_lane_end(&lane);
+    test_model(&lane, &result.text);
+    assert_int_equal(test_text_count(&result.text, "shape f1 @0 f1{f2} = 41 0 "), 1);
+    test_reduce_done(&result);
+    test_lane_fini(&lane);
+}
+
 static uint64_t told_time(void *context)
 {
     return *(const uint64_t *)context;
@@ -335,6 +364,7 @@ int main(void)
         cmocka_unit_test(past_the_budget_of_new_shapes_traces_are_in_the_paths_only),
         cmocka_unit_test(an_entry_point_past_the_budget_rests),
         cmocka_unit_test(an_entry_point_rests_longer_the_longer_it_is_past_the_budget),
+        cmocka_unit_test(a_delta_cuts_a_long_rest),
         cmocka_unit_test(a_new_shape_within_the_budget_ends_no_rest),
         cmocka_unit_test(full_tables_are_sent_and_forgotten_and_nothing_is_lost),
         cmocka_unit_test(calls_that_find_no_path_are_lost_for_budget),
