@@ -71,6 +71,7 @@ struct walker {
     uint32_t odd, odd_before[OPEN_MAX];
     struct phrase phrases[PHRASES]; /* whole calls, to come again later */
     uint32_t phrase_count;
+    struct phrase root; /* the last root that came again; of 0 events: none did */
     struct token messages[STREAMS_TOKENS], hand_offs[STREAMS_TOKENS]; /* of all streams */
 };
 
@@ -324,17 +325,24 @@ static void remember(struct walker *walker, const struct phrase *phrase)
 /* A call has ended in order: perhaps it comes again at once, and perhaps another does that once was. */
 static void repeat(struct walker *walker)
 {
-    struct phrase phrase = {.from = walker->begin[walker->depth]};
+    struct phrase phrase = {.from = walker->begin[walker->depth],
+                            .count =
+                                walker->stream->count - walker->begin[walker->depth]};
 
+    if (walker->mood->says_roots_inside && walker->depth > walker->floor &&
+        walker->root.count && below(walker->random, 8) == 0)
+        say(walker, &walker->root, below(walker->random, 1 + walker->mood->repeats / 4));
     if (walker->mood->repeats_roots && walker->depth > walker->floor)
         return;
-    phrase.count = walker->stream->count - phrase.from;
     if (walker->odd_before[walker->depth] != walker->odd || phrase.count > PHRASE_MAX)
         return;
     if (below(walker->random, 4) == 0)
         remember(walker, &phrase);
-    if (below(walker->random, 8) == 0)
+    if (below(walker->random, 8) == 0) {
         say(walker, &phrase, below(walker->random, walker->mood->repeats + 1));
+        if (walker->depth == walker->floor)
+            walker->root = phrase;
+    }
     if (walker->phrase_count && below(walker->random, 8) == 0)
         say(walker, &walker->phrases[below(walker->random, walker->phrase_count)],
             below(walker->random, 1 + walker->mood->repeats / 4));
@@ -421,6 +429,7 @@ void streams_make(struct mr_test_random *random, const struct mood *mood,
         /* A loss opens calls that have no place where they began: none of them is taken for a phrase. */
         memset(walker.odd_before, 0xff, sizeof(walker.odd_before));
         walker.phrase_count = 0;
+        walker.root = (struct phrase){0, 0};
         walker.ticks = 1000 + below(random, 2000000000);
         *stream = (struct stream){.first_ticks = walker.ticks};
         stream->start_site = below(random, 2)

@@ -34,6 +34,8 @@ struct mood {
     uint32_t wrappers; /* calls that hardly ever return, one below the other, up to */
     bool has_spans, has_roots, has_outers, has_late;
     bool repeats_roots; /* no call inside another one is said again */
+    bool
+        says_roots_inside; /* what came again and again as a root comes inside a call, too */
 };
 
 struct event;
