@@ -168,6 +168,8 @@ void mr_bench_lane_play(struct mr_bench_lane *lane, const struct mr_bench_stream
 /* From one delta to the next where `paths` have gained, as in a worker whose shortest period is `least_ns`. */
 uint64_t mr_bench_lane_period(const struct mr_bench_lane *lane, uint64_t least_ns,
                               uint32_t paths);
+/* Processor time that it has had. */
+uint64_t mr_bench_lane_spent_ns(const struct mr_bench_lane *lane);
 /* Makes a delta now. */
 void mr_bench_lane_tick(struct mr_bench_lane *lane);
 void mr_bench_lane_drain(struct mr_bench_lane *lane);

@@ -189,6 +189,11 @@ uint64_t mr_bench_lane_period(const struct mr_bench_lane *lane, uint64_t least_n
     return mr_reduce_period(&reduce, paths);
 }
 
+uint64_t mr_bench_lane_spent_ns(const struct mr_bench_lane *lane)
+{
+    return lane->spent_ns;
+}
+
 void mr_bench_lane_tick(struct mr_bench_lane *lane)
 {
     uint64_t start_ns = mr_bench_cpu_ns();
