@@ -206,7 +206,10 @@ static void a_new_ring_begins_with_a_read(void **state)
     rig_free(rig);
 }
 
-/* A word is made of what was worked out at the read: that ends with the lap, and the ring. */
+/*
+ * A word is made of what was worked out at the read: that ends with the lap, and the ring. Where the test has to wait, a sync
+ * record ends sharing for a pace, here for ever, or until the next number.
+ */
 static void events_share_reads_over_many_laps(void **state)
 {
     struct rig *rig = rig_new(512, MR_POLICY_DROP);
@@ -214,8 +217,8 @@ static void events_share_reads_over_many_laps(void **state)
 
     (void)state;
     set_lengths(NEVER, ANY);
-    publish(11);
-    for (int round = 0; round < 100; round++) {
+    for (uint64_t round = 0; round < 100; round++) {
+        publish(11 + round);
         events(rig, 300, ticks);
         for (int i = 0; i < 300; i++) {
             assert_true(ticks[i] >= last);
