@@ -5,7 +5,8 @@
  *     MR_DIFFERENTIAL_SECONDS    how long of the processor's time, 3 by default
  *     MR_TEST_SEED               begins with this scenario instead of a new one
  *
- * Built with MR_PLANTED, some source of the product has a fault (faults.cmake): the test passes if it is found.
+ * Built with MR_PLANTED, some source of the product has a fault (faults.py): the test passes if it is found, in so many scenarios,
+ * the same each time.
  */
 #include "../unit/unit_test.h"
 
