@@ -150,7 +150,6 @@ static enum mr_status add_frame(struct mr_bench_stream *stream, uint32_t type,
     if (type == MR_FRAME_HELLO) {
         status = mr_hello_get(payload, &stream->message, error);
         stream->hello = stream->message.hello;
-        stream->hello.resume = mr_span_of(NULL, 0);
         return status;
     }
     if (type != MR_FRAME_DICT && type != MR_FRAME_CHUNKS)

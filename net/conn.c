@@ -518,24 +518,18 @@ enum mr_status mr_conn_welcome_epoch(struct mr_conn *conn, uint64_t next_sequenc
                         nothing);
 }
 
-enum mr_status mr_conn_ack_states(struct mr_conn *conn, uint64_t sequence,
-                                  uint64_t credit, uint32_t count, struct mr_span states)
+enum mr_status mr_conn_ack(struct mr_conn *conn, uint64_t sequence, uint64_t credit)
 {
     uint8_t bytes[MR_ACK_SIZE];
 
+    if (sequence <= conn->acked && credit == conn->credit)
+        return MR_OK;
     MR_ASSERT(conn->greeted && sequence < conn->next_sequence);
     if (conn->acked < sequence)
         conn->acked = sequence;
     conn->credit = credit;
-    mr_ack_put_head(conn->acked, credit, count, bytes);
-    return send_control(conn, MR_FRAME_ACK, mr_span_of(bytes, sizeof(bytes)), states);
-}
-
-enum mr_status mr_conn_ack(struct mr_conn *conn, uint64_t sequence, uint64_t credit)
-{
-    if (sequence <= conn->acked && credit == conn->credit)
-        return MR_OK;
-    return mr_conn_ack_states(conn, sequence, credit, 0, nothing);
+    mr_ack_put(conn->acked, credit, bytes);
+    return send_control(conn, MR_FRAME_ACK, mr_span_of(bytes, sizeof(bytes)), nothing);
 }
 
 enum mr_status mr_conn_move(struct mr_conn *conn, uint32_t jitter_ms)

@@ -107,9 +107,6 @@ enum mr_status mr_conn_wanted(struct mr_conn *conn, struct mr_span payload);
  * full (see flush); MR_ELIMIT when the peer does not read our answers, MR_EIO.
  */
 enum mr_status mr_conn_ack(struct mr_conn *conn, uint64_t sequence, uint64_t credit);
-/* With `count` resume states, as mr_resume_put() wrote them: always sent. All must fit MR_WIRE_MAX_CONTROL. */
-enum mr_status mr_conn_ack_states(struct mr_conn *conn, uint64_t sequence,
-                                  uint64_t credit, uint32_t count, struct mr_span states);
 enum mr_status mr_conn_move(struct mr_conn *conn, uint32_t jitter_ms);
 /* One ERROR frame (best effort), then shutdown; the caller closes with fini. */
 void mr_conn_refuse(struct mr_conn *conn, enum mr_wire_error code, const char *text);

@@ -64,7 +64,6 @@ struct mr_hello {
     uint64_t oldest;
     const char *token;            /* "" where absent */
     struct mr_source_info source; /* role probe only */
-    struct mr_span resume;        /* may be empty */
     struct mr_custody_hello custody;
     bool takes_wanted; /* WANTED may be sent to it (net/wanted.h) */
 };

@@ -62,20 +62,6 @@ struct mr_custody_ask {
 struct mr_ack {
     uint64_t sequence;
     uint64_t credit;
-    uint32_t state_count;
-    struct mr_span states; /* borrowed; FORMAT.md section 4, walk with mr_resume_next() */
-};
-struct mr_resume_frame {
-    uint64_t enter_ticks;
-    uint32_t site;
-};
-struct mr_resume_state {
-    uint32_t stream;
-    uint64_t event;
-    uint64_t ticks;
-    uint32_t epoch;
-    uint16_t depth;
-    struct mr_span frames; /* depth x 16 bytes, outermost first; mr_resume_frame_at() */
 };
 struct mr_wire_error_text {
     uint16_t code; /* enum mr_wire_error */
@@ -89,24 +75,11 @@ struct mr_wire_error_text {
 #define MR_MOVE_SIZE 4
 #define MR_SETTLE_SIZE 8
 #define MR_ASK_SIZE 40
-#define MR_RESUME_SIZE 32 /* of a resume state without its frames */
-#define MR_RESUME_FRAME_SIZE 16
 
 void mr_welcome_put(const struct mr_welcome *welcome, uint8_t out[MR_WELCOME_SIZE]);
 enum mr_status mr_welcome_get(struct mr_span payload, struct mr_welcome *welcome);
-void mr_ack_put(uint64_t sequence, uint64_t credit,
-                uint8_t out[MR_ACK_SIZE]); /* without states */
-/* The head of an ACK; `state_count` states of mr_resume_put() follow it in the same payload. */
-void mr_ack_put_head(uint64_t sequence, uint64_t credit, uint32_t state_count,
-                     uint8_t out[MR_ACK_SIZE]);
+void mr_ack_put(uint64_t sequence, uint64_t credit, uint8_t out[MR_ACK_SIZE]);
 enum mr_status mr_ack_get(struct mr_span payload, struct mr_ack *ack);
-/* Appends one state to out; its size, or 0 when it does not fit. */
-size_t mr_resume_put(const struct mr_resume_state *state,
-                     const struct mr_resume_frame *frames, uint8_t *out, size_t capacity);
-/* The next state off the front of `states`: MR_OK, MR_END, MR_EFORMAT. */
-enum mr_status mr_resume_next(struct mr_span *states, struct mr_resume_state *state);
-struct mr_resume_frame mr_resume_frame_at(const struct mr_resume_state *state,
-                                          uint16_t index);
 /* Size of the payload; text longer than capacity - 4 is cut. */
 size_t mr_error_put(enum mr_wire_error code, const char *text, uint8_t *out,
                     size_t capacity);

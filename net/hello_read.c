@@ -246,21 +246,6 @@ static bool get_role(struct mr_span *in, struct context *context, void *to)
     return true;
 }
 
-static bool get_resume(struct mr_span *in, struct context *context, void *to)
-{
-    struct mr_hello *hello = to;
-    struct mr_resume_state state;
-    struct mr_span rest;
-    enum mr_status status;
-
-    if (!mr_msgpack_bytes(in, &rest))
-        return false;
-    hello->resume = mr_text_pool_copy(&context->pool, rest);
-    while ((status = mr_resume_next(&rest, &state)) == MR_OK)
-        ;
-    return status == MR_END;
-}
-
 static bool get_source(struct mr_span *in, struct context *context, void *to)
 {
     return get_map(in, context, source_keys, MR_ARRAY_COUNT(source_keys),
@@ -320,11 +305,10 @@ KEY_U64(mr_hello, oldest)
 KEY_TEXT(mr_hello, token)
 
 static const struct key hello_keys[] = {
-    {"sender", true, get_sender},  {"role", true, get_role},
-    {"level", true, get_level},    {"oldest", true, get_oldest},
-    {"token", false, get_token},   {"source", false, get_source},
-    {"resume", false, get_resume}, {"custody", false, get_custody},
-    {"wanted", false, get_wanted},
+    {"sender", true, get_sender},    {"role", true, get_role},
+    {"level", true, get_level},      {"oldest", true, get_oldest},
+    {"token", false, get_token},     {"source", false, get_source},
+    {"custody", false, get_custody}, {"wanted", false, get_wanted},
 };
 
 static const struct mr_hello hello_defaults = {

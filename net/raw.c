@@ -40,92 +40,21 @@ enum mr_status mr_welcome_get(struct mr_span payload, struct mr_welcome *welcome
     return MR_OK;
 }
 
-void mr_ack_put_head(uint64_t sequence, uint64_t credit, uint32_t state_count,
-                     uint8_t out[MR_ACK_SIZE])
+void mr_ack_put(uint64_t sequence, uint64_t credit, uint8_t out[MR_ACK_SIZE])
 {
     uint8_t *at = mr_put_u64(out, sequence);
 
     at = mr_put_u64(at, credit);
-    at = mr_put_u32(at, state_count);
-    mr_put_u32(at, 0);
-}
-
-void mr_ack_put(uint64_t sequence, uint64_t credit, uint8_t out[MR_ACK_SIZE])
-{
-    mr_ack_put_head(sequence, credit, 0, out);
+    mr_put_u64(at, 0);
 }
 
 enum mr_status mr_ack_get(struct mr_span payload, struct mr_ack *ack)
 {
-    struct mr_resume_state state;
-    struct mr_span states;
-
     if (payload.size < MR_ACK_SIZE)
         return MR_EFORMAT;
     ack->sequence = mr_get_u64(payload.data);
     ack->credit = mr_get_u64(payload.data + 8);
-    ack->state_count = mr_get_u32(payload.data + 16);
-    ack->states = mr_span_of(payload.data + MR_ACK_SIZE, payload.size - MR_ACK_SIZE);
-    states = ack->states;
-    for (uint32_t i = 0; i < ack->state_count; i++) {
-        if (mr_resume_next(&states, &state) != MR_OK)
-            return MR_EFORMAT;
-    }
-    return mr_span_is_empty(states) ? MR_OK : MR_EFORMAT;
-}
-
-size_t mr_resume_put(const struct mr_resume_state *state,
-                     const struct mr_resume_frame *frames, uint8_t *out, size_t capacity)
-{
-    size_t size = MR_RESUME_SIZE + (size_t)state->depth * MR_RESUME_FRAME_SIZE;
-    uint8_t *at = out;
-
-    if (size > capacity)
-        return 0;
-    at = mr_put_u32(at, (uint32_t)size);
-    at = mr_put_u32(at, state->stream);
-    at = mr_put_u64(at, state->event);
-    at = mr_put_u64(at, state->ticks);
-    at = mr_put_u32(at, state->epoch);
-    at = mr_put_u16(at, 0);
-    at = mr_put_u16(at, state->depth);
-    for (uint16_t i = 0; i < state->depth; i++) {
-        at = mr_put_u64(at, frames[i].enter_ticks);
-        at = mr_put_u32(at, frames[i].site);
-        at = mr_put_u32(at, 0);
-    }
-    return size;
-}
-
-enum mr_status mr_resume_next(struct mr_span *states, struct mr_resume_state *state)
-{
-    const uint8_t *at = states->data;
-    size_t size;
-
-    if (states->size == 0)
-        return MR_END;
-    if (states->size < MR_RESUME_SIZE)
-        return MR_EFORMAT;
-    size = mr_get_u32(at);
-    state->stream = mr_get_u32(at + 4);
-    state->event = mr_get_u64(at + 8);
-    state->ticks = mr_get_u64(at + 16);
-    state->epoch = mr_get_u32(at + 24);
-    state->depth = mr_get_u16(at + 30);
-    state->frames =
-        mr_span_of(at + MR_RESUME_SIZE, (size_t)state->depth * MR_RESUME_FRAME_SIZE);
-    if (size < MR_RESUME_SIZE + state->frames.size || !mr_span_skip(states, size))
-        return MR_EFORMAT;
     return MR_OK;
-}
-
-struct mr_resume_frame mr_resume_frame_at(const struct mr_resume_state *state,
-                                          uint16_t index)
-{
-    const uint8_t *at = state->frames.data + (size_t)index * MR_RESUME_FRAME_SIZE;
-
-    MR_DEBUG_ASSERT(index < state->depth);
-    return (struct mr_resume_frame){mr_get_u64(at), mr_get_u32(at + 8)};
 }
 
 size_t mr_error_put(enum mr_wire_error code, const char *text, uint8_t *out,

@@ -75,7 +75,7 @@ struct mr_sender_config {
     bool (*keep)(void *context, const struct mr_custody_hello *custody, uint64_t acked);
     /* A new connection was welcomed by a receiver that knows `next_sequence - 1` frames of us (may be NULL). */
     void (*welcomed)(void *context, uint64_t next_sequence);
-    /* An ACK came; its resume states are borrowed during the call (may be NULL). */
+    /* An ACK came (may be NULL). */
     void (*acked)(void *context, const struct mr_ack *ack);
     /* The register's answer to mr_sender_ask() came (may be NULL). */
     void (*answered)(void *context, const struct mr_custody_ask *answer);

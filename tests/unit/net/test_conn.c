@@ -316,27 +316,6 @@ static void an_ack_is_sent_when_it_is_news(void **state)
     pair_close(&pair);
 }
 
-static void resume_states_go_with_an_ack(void **state)
-{
-    const struct mr_resume_state resume = {.stream = 5};
-    struct pair pair;
-    struct mr_frame frame;
-    struct mr_ack ack;
-    uint8_t states[MR_RESUME_SIZE], bytes[1024];
-
-    (void)state;
-    greet(&pair);
-    assert_int_equal(mr_resume_put(&resume, NULL, states, sizeof(states)),
-                     sizeof(states));
-    assert_int_equal(
-        mr_conn_ack_states(&pair.conn, 0, 0, 1, mr_span_of(states, sizeof(states))),
-        MR_OK);
-    frame = heard(&pair, bytes);
-    assert_int_equal(mr_ack_get(frame.payload, &ack), MR_OK);
-    assert_int_equal(ack.state_count, 1);
-    pair_close(&pair);
-}
-
 static void a_silent_receiver_beats_its_heart_and_a_silent_peer_times_out(void **state)
 {
     struct pair pair;
@@ -398,7 +377,6 @@ int main(void)
         cmocka_unit_test(another_version_is_told_in_an_error_frame),
         cmocka_unit_test(compressed_frames_come_out_expanded),
         cmocka_unit_test(an_ack_is_sent_when_it_is_news),
-        cmocka_unit_test(resume_states_go_with_an_ack),
         cmocka_unit_test(a_silent_receiver_beats_its_heart_and_a_silent_peer_times_out),
         cmocka_unit_test(a_peer_that_does_not_read_its_answers_is_cut_off_in_the_end),
         cmocka_unit_test(a_peer_that_closes_is_the_end),

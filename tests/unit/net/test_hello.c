@@ -60,7 +60,6 @@ static void a_worker_says_hello(void **state)
     assert_int_equal(message.hello.level, 2);
     assert_int_equal(message.hello.oldest, 300);
     assert_string_equal(message.hello.token, "s3cret");
-    assert_int_equal(message.hello.resume.size, 0);
     mr_hello_free(&message);
 }
 
@@ -132,26 +131,6 @@ static void a_clock_that_is_not_plain_tells_why_and_how(void **state)
     assert_int_equal(message.hello.source.tick_ns, 1000);
     assert_int_equal(message.hello.source.tick_events, 32);
     mr_hello_free(&message);
-}
-
-static void a_resume_state_comes_back(void **state)
-{
-    const struct mr_resume_frame frame = {1, 0x10000};
-    const struct mr_resume_state resume = {.stream = 1, .depth = 1};
-    struct mr_hello hello = probe;
-    struct mr_hello_message message;
-    uint8_t states[64], bytes[1024];
-    size_t size = mr_resume_put(&resume, &frame, states, sizeof(states));
-
-    (void)state;
-    hello.resume = mr_span_of(states, size);
-    size = mr_hello_put(&hello, bytes, sizeof(bytes));
-    message = read_back(bytes, size);
-    assert_true(mr_span_equal(message.hello.resume, hello.resume));
-    mr_hello_free(&message);
-    hello.resume.size--; /* no whole state */
-    size = mr_hello_put(&hello, bytes, sizeof(bytes));
-    assert_int_equal(mr_hello_get(mr_span_of(bytes, size), &message, NULL), MR_EFORMAT);
 }
 
 static void a_hello_that_does_not_fit_is_not_written(void **state)
@@ -383,7 +362,6 @@ int main(void)
         cmocka_unit_test(a_worker_says_hello),
         cmocka_unit_test(a_probe_says_what_its_source_is),
         cmocka_unit_test(a_clock_that_is_not_plain_tells_why_and_how),
-        cmocka_unit_test(a_resume_state_comes_back),
         cmocka_unit_test(a_hello_that_does_not_fit_is_not_written),
         cmocka_unit_test(a_hello_that_is_cut_or_too_long_is_refused),
         cmocka_unit_test(texts_are_cut_between_characters),
