@@ -150,6 +150,7 @@ static enum mr_status add_frame(struct mr_bench_stream *stream, uint32_t type,
     if (type == MR_FRAME_HELLO) {
         status = mr_hello_get(payload, &stream->message, error);
         stream->hello = stream->message.hello;
+        stream->hello.resume_max = 0; /* who sends it again keeps none */
         return status;
     }
     if (type != MR_FRAME_DICT && type != MR_FRAME_CHUNKS)

@@ -277,6 +277,7 @@ static enum mr_status accept_data(struct mr_conn *conn, struct mr_frame *frame)
         return fail(conn, MR_ESTATE, "data behind BYE", frame);
     if (frame->sequence == 0)
         return MR_OK; /* DICT out of custody */
+    conn->has_numbered = true;
     if (frame->sequence < conn->next_sequence) {
         conn->stats.duplicates++;
         return MR_AGAIN;
@@ -297,6 +298,23 @@ static enum mr_status accept_settle(struct mr_conn *conn, const struct mr_frame 
     if (sequence > conn->settled)
         conn->settled = sequence;
     return MR_AGAIN;
+}
+
+/* It says what came before the first frame; whoever reads it would have begun without. */
+static enum mr_status accept_resume(struct mr_conn *conn, const struct mr_frame *frame)
+{
+    struct mr_span bytes;
+    uint64_t sequence;
+
+    if (!conn->greeted || !conn->takes_resume)
+        return fail(conn, MR_ESTATE, "RESUME that was not asked for", frame);
+    if (conn->has_numbered)
+        return fail(conn, MR_ESTATE, "RESUME behind data", frame);
+    if (conn->finished)
+        return fail(conn, MR_ESTATE, "RESUME behind BYE", frame);
+    if (mr_resume_frame_get(frame->payload, &sequence, &bytes) != MR_OK)
+        return fail(conn, MR_EFORMAT, "bad RESUME", frame);
+    return MR_OK;
 }
 
 static enum mr_status accept_bye(struct mr_conn *conn, const struct mr_frame *frame)
@@ -338,6 +356,8 @@ static enum mr_status accept_frame(struct mr_conn *conn, struct mr_frame *frame)
         return accept_settle(conn, frame);
     case MR_FRAME_ASK:
         return MR_OK;
+    case MR_FRAME_RESUME:
+        return accept_resume(conn, frame);
     case MR_FRAME_BYE:
         return accept_bye(conn, frame);
     case MR_FRAME_ERROR:
@@ -494,6 +514,12 @@ enum mr_status mr_conn_welcome(struct mr_conn *conn, uint64_t next_sequence,
     return mr_conn_welcome_epoch(conn, next_sequence, credit, 0, (struct mr_id){0, 0});
 }
 
+static uint16_t welcome_flags(const struct mr_conn *conn)
+{
+    return (uint16_t)((conn->wants_dictionary ? MR_WELCOME_WANTS_DICTIONARY : 0) |
+                      (conn->takes_resume ? MR_WELCOME_TAKES_RESUME : 0));
+}
+
 enum mr_status mr_conn_welcome_epoch(struct mr_conn *conn, uint64_t next_sequence,
                                      uint64_t credit, uint64_t epoch, struct mr_id self)
 {
@@ -502,7 +528,7 @@ enum mr_status mr_conn_welcome_epoch(struct mr_conn *conn, uint64_t next_sequenc
         .max_frame = conn->max_frame,
         .next_sequence = next_sequence,
         .credit = credit,
-        .flags = conn->wants_dictionary ? MR_WELCOME_WANTS_DICTIONARY : 0,
+        .flags = welcome_flags(conn),
         .epoch = epoch,
         .receiver = self,
     };
@@ -539,6 +565,17 @@ enum mr_status mr_conn_move(struct mr_conn *conn, uint32_t jitter_ms)
     MR_ASSERT(conn->greeted);
     mr_move_put(jitter_ms, bytes);
     return send_control(conn, MR_FRAME_MOVE, mr_span_of(bytes, sizeof(bytes)), nothing);
+}
+
+enum mr_status mr_conn_resume(struct mr_conn *conn, uint64_t sequence,
+                              struct mr_span bytes)
+{
+    uint8_t head[MR_RESUME_HEAD_SIZE];
+
+    MR_ASSERT(conn->greeted && conn->finished && conn->bye_reason == MR_BYE_MOVING);
+    MR_ASSERT(bytes.size > 0 && bytes.size <= MR_RESUME_BYTES_MAX);
+    mr_resume_frame_put_head(sequence, head);
+    return send_control(conn, MR_FRAME_RESUME, mr_span_of(head, sizeof(head)), bytes);
 }
 
 enum mr_status mr_conn_answer(struct mr_conn *conn, const struct mr_custody_ask *answer)

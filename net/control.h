@@ -65,7 +65,8 @@ struct mr_hello {
     const char *token;            /* "" where absent */
     struct mr_source_info source; /* role probe only */
     struct mr_custody_hello custody;
-    bool takes_wanted; /* WANTED may be sent to it (net/wanted.h) */
+    bool takes_wanted;   /* WANTED may be sent to it (net/wanted.h) */
+    uint32_t resume_max; /* bytes of RESUME payloads that it keeps in all; 0: none */
 };
 
 /* Size of the payload, or 0 when it does not fit. */

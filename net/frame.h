@@ -75,6 +75,8 @@ struct mr_wire_error_text {
 #define MR_MOVE_SIZE 4
 #define MR_SETTLE_SIZE 8
 #define MR_ASK_SIZE 40
+#define MR_RESUME_HEAD_SIZE 8 /* of RESUME, before its bytes */
+#define MR_RESUME_BYTES_MAX (MR_WIRE_MAX_CONTROL - MR_RESUME_HEAD_SIZE)
 
 void mr_welcome_put(const struct mr_welcome *welcome, uint8_t out[MR_WELCOME_SIZE]);
 enum mr_status mr_welcome_get(struct mr_span payload, struct mr_welcome *welcome);
@@ -90,6 +92,10 @@ void mr_move_put(uint32_t jitter_ms, uint8_t out[MR_MOVE_SIZE]);
 enum mr_status mr_move_get(struct mr_span payload, uint32_t *jitter_ms);
 void mr_settle_put(uint64_t sequence, uint8_t out[MR_SETTLE_SIZE]);
 enum mr_status mr_settle_get(struct mr_span payload, uint64_t *sequence);
+/* RESUME: the 1 to MR_RESUME_BYTES_MAX bytes follow the head; nothing in net/ reads them. */
+void mr_resume_frame_put_head(uint64_t sequence, uint8_t out[MR_RESUME_HEAD_SIZE]);
+enum mr_status mr_resume_frame_get(struct mr_span payload, uint64_t *sequence,
+                                   struct mr_span *bytes); /* borrowed */
 /* Of ASK and ANSWER alike. */
 void mr_ask_put(const struct mr_custody_ask *ask, uint8_t out[MR_ASK_SIZE]);
 enum mr_status mr_ask_get(struct mr_span payload, struct mr_custody_ask *ask);

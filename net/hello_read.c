@@ -300,6 +300,19 @@ static bool get_wanted(struct mr_span *in, struct context *context, void *to)
     return true;
 }
 
+/* More than fits is as good as no limit. */
+static bool get_resumes(struct mr_span *in, struct context *context, void *to)
+{
+    uint64_t bytes;
+
+    MR_UNUSED(context);
+    if (!mr_msgpack_uint(in, &bytes))
+        return false;
+    ((struct mr_hello *)to)->resume_max =
+        bytes < UINT32_MAX ? (uint32_t)bytes : UINT32_MAX;
+    return true;
+}
+
 KEY_U32(mr_hello, level)
 KEY_U64(mr_hello, oldest)
 KEY_TEXT(mr_hello, token)
@@ -309,6 +322,7 @@ static const struct key hello_keys[] = {
     {"level", true, get_level},      {"oldest", true, get_oldest},
     {"token", false, get_token},     {"source", false, get_source},
     {"custody", false, get_custody}, {"wanted", false, get_wanted},
+    {"resumes", false, get_resumes},
 };
 
 static const struct mr_hello hello_defaults = {

@@ -66,9 +66,9 @@ size_t mr_hello_put(const struct mr_hello *hello, uint8_t *out, size_t capacity)
     struct mr_packer packer;
 
     mr_packer_init(&packer, out, capacity);
-    (void)msgpack_pack_map(&packer.pack, 4u + has_token + is_probe +
-                                             hello->custody.is_told +
-                                             hello->takes_wanted);
+    (void)msgpack_pack_map(&packer.pack,
+                           4u + has_token + is_probe + hello->custody.is_told +
+                               hello->takes_wanted + (hello->resume_max > 0));
     mr_pack_key(&packer, "sender");
     mr_pack_id(&packer, hello->sender);
     mr_pack_key_text(&packer, "role", is_probe ? "probe" : "worker");
@@ -82,5 +82,7 @@ size_t mr_hello_put(const struct mr_hello *hello, uint8_t *out, size_t capacity)
         put_custody(&packer, &hello->custody);
     if (hello->takes_wanted)
         mr_pack_key_uint(&packer, "wanted", 1);
+    if (hello->resume_max)
+        mr_pack_key_uint(&packer, "resumes", hello->resume_max);
     return packer.is_full ? 0 : packer.size;
 }

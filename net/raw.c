@@ -119,6 +119,18 @@ enum mr_status mr_settle_get(struct mr_span payload, uint64_t *sequence)
     return MR_OK;
 }
 
+void mr_resume_frame_put_head(uint64_t sequence, uint8_t out[MR_RESUME_HEAD_SIZE])
+{
+    mr_put_u64(out, sequence);
+}
+
+enum mr_status mr_resume_frame_get(struct mr_span payload, uint64_t *sequence,
+                                   struct mr_span *bytes)
+{
+    *bytes = payload;
+    return mr_span_take_u64(bytes, sequence) && bytes->size ? MR_OK : MR_EFORMAT;
+}
+
 enum { ASK_CLAIM = 1, AT_ASK_EPOCH = 16, AT_ASK_POSITION = 24, AT_ASK_FLAGS = 32 };
 
 void mr_ask_put(const struct mr_custody_ask *ask, uint8_t out[MR_ASK_SIZE])

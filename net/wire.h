@@ -33,6 +33,7 @@
     X(9, ASK, 0)                                                                         \
     X(10, ANSWER, 0)                                                                     \
     X(11, WANTED, 0)                                                                     \
+    X(12, RESUME, 0)                                                                     \
     X(16, DICT, 1)                                                                       \
     X(17, CHUNKS, 1)                                                                     \
     X(18, DELTA, 1)
@@ -137,8 +138,12 @@ enum mr_wire_error {
     MR_WIRE_ERROR_INTERNAL = 10
 };
 
-/* The receiver lacks what DICT frames told that it, or another, has acknowledged. */
-enum mr_welcome_flag { MR_WELCOME_WANTS_DICTIONARY = 1 };
+enum mr_welcome_flag {
+    /* The receiver lacks what DICT frames told that it, or another, has acknowledged. */
+    MR_WELCOME_WANTS_DICTIONARY = 1,
+    /* It goes on with the streams of which another receiver had the beginning. */
+    MR_WELCOME_TAKES_RESUME = 2
+};
 
 enum mr_bye_reason { MR_BYE_FINISHED = 0, MR_BYE_MOVING = 1, MR_BYE_DRAINING = 2 };
 

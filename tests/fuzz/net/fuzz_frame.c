@@ -13,6 +13,8 @@ static void read_payload(struct mr_span payload)
     struct mr_welcome welcome;
     struct mr_ack ack;
     struct mr_wire_error_text error;
+    struct mr_span bytes;
+    uint64_t sequence;
     uint32_t jitter_ms;
     uint8_t reason;
 
@@ -20,6 +22,8 @@ static void read_payload(struct mr_span payload)
     (void)mr_bye_get(payload, &reason);
     (void)mr_move_get(payload, &jitter_ms);
     (void)mr_ack_get(payload, &ack);
+    if (mr_resume_frame_get(payload, &sequence, &bytes) == MR_OK)
+        MR_ASSERT(bytes.size > 0 && bytes.size + MR_RESUME_HEAD_SIZE == payload.size);
     if (mr_error_get(payload, &error) == MR_OK)
         MR_ASSERT(error.text.size <= payload.size);
 }

@@ -160,7 +160,9 @@ static void types_have_names_and_are_data_from_16_on(void **state)
     (void)state;
     assert_string_equal(mr_frame_type_name(MR_FRAME_WELCOME), "WELCOME");
     assert_string_equal(mr_frame_type_name(99), "?");
+    assert_string_equal(mr_frame_type_name(MR_FRAME_RESUME), "RESUME");
     assert_false(mr_frame_is_data(MR_FRAME_BYE));
+    assert_false(mr_frame_is_data(MR_FRAME_RESUME));
     assert_true(mr_frame_is_data(MR_FRAME_DICT));
     assert_false(mr_frame_is_data(99));
 }
@@ -206,6 +208,29 @@ static void an_ack_is_24_bytes_and_what_is_behind_them_is_passed_over(void **sta
     assert_int_equal(ack.credit, 4096);
     for (size_t cut = 0; cut < MR_ACK_SIZE; cut++)
         assert_int_equal(mr_ack_get(mr_span_of(bytes, cut), &ack), MR_EFORMAT);
+}
+
+static void a_resume_is_a_sequence_and_bytes_that_nobody_reads_here(void **state)
+{
+    uint8_t bytes[MR_RESUME_HEAD_SIZE + 3] = {0};
+    uint64_t sequence = 0;
+    struct mr_span rest;
+
+    (void)state;
+    assert_int_equal(MR_FRAME_RESUME, 12);
+    assert_int_equal(take_unnumbered(MR_FRAME_RESUME, 0, MR_WIRE_MAX_CONTROL), MR_OK);
+    assert_int_equal(take_unnumbered(MR_FRAME_RESUME, 0, MR_WIRE_MAX_CONTROL + 1),
+                     MR_ELIMIT);
+    mr_resume_frame_put_head(0x0102030405060708, bytes);
+    memcpy(bytes + MR_RESUME_HEAD_SIZE, "abc", 3);
+    assert_hex(mr_span_of(bytes, sizeof(bytes)), "0807060504030201 616263");
+    assert_int_equal(
+        mr_resume_frame_get(mr_span_of(bytes, sizeof(bytes)), &sequence, &rest), MR_OK);
+    assert_int_equal(sequence, 0x0102030405060708);
+    assert_true(mr_span_equal(rest, mr_span_of("abc", 3)));
+    for (size_t cut = 0; cut <= MR_RESUME_HEAD_SIZE; cut++)
+        assert_int_equal(mr_resume_frame_get(mr_span_of(bytes, cut), &sequence, &rest),
+                         MR_EFORMAT);
 }
 
 static void an_error_carries_its_reason_in_words(void **state)
@@ -257,6 +282,7 @@ int main(void)
         cmocka_unit_test(types_have_names_and_are_data_from_16_on),
         cmocka_unit_test(a_welcome_tells_the_epoch_unless_it_is_older),
         cmocka_unit_test(an_ack_is_24_bytes_and_what_is_behind_them_is_passed_over),
+        cmocka_unit_test(a_resume_is_a_sequence_and_bytes_that_nobody_reads_here),
         cmocka_unit_test(an_error_carries_its_reason_in_words),
         cmocka_unit_test(bye_and_move_are_small),
     };

@@ -133,6 +133,31 @@ static void a_clock_that_is_not_plain_tells_why_and_how(void **state)
     mr_hello_free(&message);
 }
 
+static void how_much_is_kept_for_the_next_receiver_is_told_unless_it_is_nothing(
+    void **state)
+{
+    struct mr_hello hello = probe;
+    struct mr_hello_message message;
+    uint8_t bytes[512];
+    size_t size = mr_hello_put(&probe, bytes, sizeof(bytes)), size_with;
+
+    (void)state;
+    message = read_back(bytes, size);
+    assert_int_equal(message.hello.resume_max, 0);
+    mr_hello_free(&message);
+    hello.resume_max = 256 << 10;
+    size_with = mr_hello_put(&hello, bytes, sizeof(bytes));
+    assert_hex(mr_span_of(bytes + size, size_with - size),
+               "a7 726573756d6573 ce 00040000");
+    message = read_back(bytes, size_with);
+    assert_int_equal(message.hello.resume_max, 256 << 10);
+    mr_hello_free(&message);
+    memcpy(bytes + size + 8, "\xcf\0\0\0\1\0\0\0\5", 9); /* 4 GiB and 5 */
+    message = read_back(bytes, size + 8 + 9);
+    assert_int_equal(message.hello.resume_max, UINT32_MAX);
+    mr_hello_free(&message);
+}
+
 static void a_hello_that_does_not_fit_is_not_written(void **state)
 {
     uint8_t bytes[512];
@@ -259,6 +284,7 @@ static void a_value_of_the_wrong_kind_is_refused_by_its_key(void **state)
     assert_int_equal(get_with("role", put_zero_byte, "role"), MR_EFORMAT);
     assert_int_equal(get_with("token", put_zero_byte, "token"), MR_EFORMAT);
     assert_int_equal(get_with("sender", put_short_id, "sender"), MR_EFORMAT);
+    assert_int_equal(get_with("resumes", put_negative, "resumes"), MR_EFORMAT);
     assert_int_equal(get_with("source", put_uint, "source"), MR_EFORMAT);
     assert_int_equal(get_with("source", put_nested, "source"), MR_EFORMAT);
 }
@@ -362,6 +388,8 @@ int main(void)
         cmocka_unit_test(a_worker_says_hello),
         cmocka_unit_test(a_probe_says_what_its_source_is),
         cmocka_unit_test(a_clock_that_is_not_plain_tells_why_and_how),
+        cmocka_unit_test(
+            how_much_is_kept_for_the_next_receiver_is_told_unless_it_is_nothing),
         cmocka_unit_test(a_hello_that_does_not_fit_is_not_written),
         cmocka_unit_test(a_hello_that_is_cut_or_too_long_is_refused),
         cmocka_unit_test(texts_are_cut_between_characters),
