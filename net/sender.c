@@ -37,7 +37,8 @@ enum mr_status mr_sender_init(struct mr_sender *s, const struct mr_sender_config
 {
     if (config->address_count == 0 || config->address_count > MR_SENDER_ADDRESSES_MAX ||
         !config->hello || !config->outbox || config->max_frame < MR_WIRE_MAX_FRAME_MIN ||
-        config->outbox_size / 2 < config->max_frame)
+        config->outbox_size / 2 < config->max_frame ||
+        (config->resume_size > 0 && !config->resume))
         return MR_EUSAGE;
     memset(s, 0, offsetof(struct mr_sender, control)); /* not what is large */
     s->config = *config;
@@ -127,7 +128,7 @@ uint64_t mr_sender_random(struct mr_sender *s, uint64_t limit)
     return limit == UINT64_MAX ? s->random : s->random % (limit + 1);
 }
 
-/* Nothing of a connection outlives it but the frames held. */
+/* Nothing of a connection outlives it but the frames held, and RESUME of which no receiver got any. */
 static void close_connection(struct mr_sender *s)
 {
     if (s->fd >= 0)
@@ -135,15 +136,18 @@ static void close_connection(struct mr_sender *s)
     s->fd = -1;
     s->input_size = 0;
     s->control_size = s->control_at = 0;
-    s->is_leaving = false;
-    s->is_announcing = false;
+    s->is_leaving = s->is_moving = false;
+    s->is_announcing = s->is_resuming = s->has_resume = false;
     s->move_at_ns = 0;
+    if (s->resume_at > 0)
+        mr_sender_forget_resumes(s);
     mr_outbox_rewind(s);
 }
 
 void mr_sender_fini(struct mr_sender *s)
 {
     close_connection(s);
+    mr_sender_forget_resumes(s);
     s->state = MR_SENDER_IDLE;
     s->retry_at_ns = UINT64_MAX;
 }
@@ -153,6 +157,7 @@ void mr_sender_abandon(struct mr_sender *s)
     if (s->fd >= 0)
         (void)close(s->fd);
     s->fd = -1;
+    mr_sender_forget_resumes(s); /* the parent gives it */
     s->state = MR_SENDER_IDLE;
     s->retry_at_ns = UINT64_MAX;
 }
@@ -262,8 +267,7 @@ static void greet(struct mr_sender *s, uint64_t now_ns)
     s->custody.acked = s->oldest_sequence - 1;
     s->custody.sent = s->sent_sequence - 1;
     s->custody.attempt++;
-    size = s->config.hello(s->config.context, &s->custody, payload,
-                           sizeof(s->control) - MR_WIRE_HEADER_SIZE);
+    size = s->config.hello(s->config.context, &s->custody, payload, MR_WIRE_MAX_CONTROL);
 
     if (size == 0) {
         mr_sender_break(s, now_ns, "no HELLO could be made", 0);
@@ -319,7 +323,7 @@ static void start_leaving(struct mr_sender *s, uint64_t now_ns)
 
     mr_bye_put(MR_BYE_MOVING, bye);
     mr_sender_queue_control(s, MR_FRAME_BYE, mr_span_of(bye, sizeof(bye)));
-    s->is_leaving = true;
+    s->is_leaving = s->is_moving = true;
     s->move_at_ns = now_ns + LEAVE_NS;
     s->stats.moves++;
 }

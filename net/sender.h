@@ -33,8 +33,8 @@
 
 #define MR_SENDER_ADDRESSES_MAX 16
 #define MR_SENDER_INPUT_SIZE (128u << 10)
-/* Of a control frame that is sent, HELLO above all: header and payload. */
-#define MR_SENDER_CONTROL_SIZE (MR_WIRE_HEADER_SIZE + MR_WIRE_MAX_CONTROL)
+/* Of control frames that are sent: the largest, HELLO or RESUME, and a SETTLE and BYE find room behind it. */
+#define MR_SENDER_CONTROL_SIZE (MR_WIRE_HEADER_SIZE + MR_WIRE_MAX_CONTROL + 256u)
 /* Of a payload of the dictionary's repetition: a heartbeat and BYE find room behind it. */
 #define MR_SENDER_ANNOUNCE_SIZE (MR_WIRE_MAX_CONTROL - 256u)
 #define MR_SENDER_BACKOFF_MIN_NS UINT64_C(10000000)
@@ -49,9 +49,15 @@ struct mr_sender_config {
     struct mr_sender_address addresses[MR_SENDER_ADDRESSES_MAX];
     uint32_t address_count;
     struct mr_id incarnation;
-    uint8_t *outbox;      /* borrowed until fini; power of two not required */
-    size_t outbox_size;   /* >= 2 * max_frame */
-    uint32_t max_frame;   /* of payload; the receiver's smaller one is taken over */
+    uint8_t *outbox;    /* borrowed until fini; power of two not required */
+    size_t outbox_size; /* >= 2 * max_frame */
+    uint32_t max_frame; /* of payload; the receiver's smaller one is taken over */
+    /*
+     * Borrowed until fini: keeps what the receiver that moves us away has to say to the next one (RESUME). `hello` tells the
+     * size as resume_max. NULL and 0: nothing is kept.
+     */
+    uint8_t *resume;
+    size_t resume_size;
     uint64_t now_ns_seed; /* seeds the jitter */
     /* 0: as FORMAT.md section 1 and the two above have it. Others are for tests. */
     uint64_t heartbeat_ns, silence_ns, backoff_min_ns, backoff_max_ns;
@@ -95,7 +101,8 @@ enum mr_sender_state {
 struct mr_sender_stats {
     uint64_t frames_committed, frames_acked, bytes_sent, connects, failures, resends,
         moves, announced, /* DICT frames out of custody */
-        discarded;        /* frames */
+        discarded,        /* frames */
+        resumes_dropped;  /* RESUME frames that no receiver got */
 };
 
 struct mr_sender {
@@ -125,8 +132,15 @@ struct mr_sender {
     uint64_t look_at_ns; /* whether the peer's host still answers, not before */
     uint64_t move_at_ns; /* when to leave, after MOVE; 0: stay */
     bool is_leaving;     /* BYE was queued: no data follows */
+    bool is_moving;      /* it says that we go elsewhere: RESUME may come */
+    bool has_resume;     /* and came */
+    bool is_resuming;    /* giving RESUME: nothing else but control frames goes yet */
     bool is_announcing;  /* repeating the dictionary: no numbered frame goes yet */
     uint64_t announce_cursor;
+    /* What is held of RESUME, whatever the connection, see sender_resume.c. */
+    uint64_t resume_sequence;
+    size_t resume_at, resume_end;
+    uint32_t resume_count; /* payloads */
     uint32_t address_index;
     uint64_t random;
     uint32_t control_size, control_at; /* control frames, sent between data frames */
@@ -137,7 +151,10 @@ struct mr_sender {
     struct mr_error last_error; /* why the last connection failed, for the one who logs */
 };
 
-/* MR_EUSAGE when the configuration cannot work (no address, no hello, outbox too small). Connects in mr_sender_poll(). */
+/*
+ * MR_EUSAGE when the configuration cannot work (no address, no hello, outbox too small, resume_size without memory). Connects
+ * in mr_sender_poll().
+ */
 enum mr_status mr_sender_init(struct mr_sender *sender,
                               const struct mr_sender_config *config);
 /*

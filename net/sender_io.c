@@ -79,6 +79,7 @@ static void on_welcome(struct mr_sender *s, uint64_t now_ns, struct mr_span payl
         return;
     }
     s->state = MR_SENDER_OPEN;
+    mr_sender_begin_resume(s, (welcome.flags & MR_WELCOME_TAKES_RESUME) != 0);
     s->announce_cursor = 0;
     s->is_announcing = s->config.announce && lacks_dictionary(s, &welcome);
     if (s->config.welcomed)
@@ -139,6 +140,16 @@ static void on_wanted(struct mr_sender *s, uint64_t now_ns, struct mr_span paylo
         mr_sender_break(s, now_ns, "bad WANTED", 0);
 }
 
+static void on_resume(struct mr_sender *s, uint64_t now_ns, struct mr_span payload)
+{
+    if (s->config.resume_size == 0) {
+        mr_sender_break(s, now_ns, "a frame that no receiver sends", 0);
+    } else if (!mr_sender_keep_resume(s, payload)) {
+        mr_sender_forget_resumes(s);
+        mr_sender_break(s, now_ns, "bad RESUME", 0);
+    }
+}
+
 static void on_frame(struct mr_sender *s, uint64_t now_ns, const struct mr_frame *frame)
 {
     switch (frame->type) {
@@ -159,6 +170,9 @@ static void on_frame(struct mr_sender *s, uint64_t now_ns, const struct mr_frame
         break;
     case MR_FRAME_WANTED:
         on_wanted(s, now_ns, frame->payload);
+        break;
+    case MR_FRAME_RESUME:
+        on_resume(s, now_ns, frame->payload);
         break;
     case MR_FRAME_HEARTBEAT:
         break;
@@ -237,7 +251,7 @@ static struct mr_span next_output(const struct mr_sender *s)
 
     if (has_control && mr_outbox_is_between_frames(s))
         return mr_span_of(s->control + s->control_at, s->control_size - s->control_at);
-    if (s->state != MR_SENDER_OPEN || s->is_announcing)
+    if (s->state != MR_SENDER_OPEN || s->is_resuming || s->is_announcing)
         return mr_span_of(NULL, 0);
     return mr_outbox_sendable(s, has_control || s->is_leaving);
 }
@@ -251,7 +265,8 @@ static bool owes_settle(const struct mr_sender *s)
 
 bool mr_sender_has_output(const struct mr_sender *s)
 {
-    return s->is_announcing || owes_settle(s) || next_output(s).size != 0;
+    return s->is_resuming || s->is_announcing || owes_settle(s) ||
+           next_output(s).size != 0;
 }
 
 static bool has_control_room(const struct mr_sender *s, size_t size)
@@ -329,6 +344,8 @@ static bool transmit_once(struct mr_sender *s, uint64_t now_ns)
         settle(s, now_ns);
     if (s->fd < 0)
         return false;
+    if (s->is_resuming && s->control_size == 0)
+        mr_sender_give_resume(s);
     if (s->is_announcing && s->control_size == 0)
         announce(s);
     output = next_output(s);

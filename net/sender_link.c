@@ -18,8 +18,8 @@
 
 bool mr_sender_is_stalled(const struct mr_sender *s)
 {
-    return s->state == MR_SENDER_OPEN && !s->is_announcing && !s->is_leaving &&
-           mr_outbox_sendable(s, false).size > 0;
+    return s->state == MR_SENDER_OPEN && !s->is_resuming && !s->is_announcing &&
+           !s->is_leaving && mr_outbox_sendable(s, false).size > 0;
 }
 
 static bool waits_for_peer(const struct mr_sender *s)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What sender.c, sender_io.c and sender_outbox.c share. Inside net/ only. */
+/* What sender.c and the other sender_*.c share. Inside net/ only. */
 #ifndef MR_NET_SENDER_PRIVATE_H
 #define MR_NET_SENDER_PRIVATE_H
 
@@ -28,6 +28,19 @@ bool mr_sender_transmit(struct mr_sender *s, uint64_t now_ns);
 bool mr_sender_has_output(const struct mr_sender *s);
 void mr_sender_queue_control(struct mr_sender *s, enum mr_frame_type type,
                              struct mr_span payload);
+
+/* sender_resume.c */
+/* On a connection that we leave: holds it for the next receiver, or counts it where it has no room. False: it is wrong. */
+bool mr_sender_keep_resume(struct mr_sender *s, struct mr_span payload);
+/* A receiver welcomed us that takes RESUME, or takes none: whether it gets what is held, which is given up otherwise. */
+void mr_sender_begin_resume(struct mr_sender *s, bool is_taken);
+/*
+ * While is_resuming, with no control frame waiting: puts the next payload where control frames go out. From then on it counts
+ * as given: no other receiver gets it, nor what is behind it.
+ */
+void mr_sender_give_resume(struct mr_sender *s);
+/* What is still held is counted. */
+void mr_sender_forget_resumes(struct mr_sender *s);
 
 /* sender_link.c */
 /* The peer's kernel has not answered what was sent: its host is dead or cut off. Asks our kernel, at most each 100 ms. */

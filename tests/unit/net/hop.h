@@ -34,6 +34,7 @@ struct mr_test_hop {
     uint64_t next_sequence; /* that the receiver would keep over connections */
     uint64_t credit;        /* that it gives */
     bool wants_dictionary;  /* as its WELCOME says */
+    bool takes_resume;      /* the same */
     uint8_t outbox[MR_TEST_OUTBOX_SIZE];
 };
 
@@ -123,6 +124,7 @@ static inline enum mr_status mr_test_hop_receive(struct mr_test_hop *hop,
     if (status != MR_OK || frame->type != MR_FRAME_HELLO)
         return status;
     hop->conn.wants_dictionary = hop->wants_dictionary;
+    hop->conn.takes_resume = hop->takes_resume;
     status = mr_conn_welcome(&hop->conn, hop->next_sequence, hop->credit);
     return status == MR_OK ? MR_AGAIN : status;
 }
