@@ -473,10 +473,10 @@ static bool make_writer(struct mr_probe *probe)
 
     if (!writer)
         return false;
-    writer->outbox = map(MR_WRITER_OUTBOX);
+    writer->outbox = map(MR_WRITER_OUTBOX + MR_WRITER_RESUME);
     if (!writer->outbox || !mr_writer_encode_init(writer)) {
         if (writer->outbox)
-            (void)munmap(writer->outbox, MR_WRITER_OUTBOX);
+            (void)munmap(writer->outbox, MR_WRITER_OUTBOX + MR_WRITER_RESUME);
         (void)munmap(writer, sizeof(*writer));
         return false;
     }
@@ -524,7 +524,7 @@ void mr_writer_after_fork(struct mr_probe *probe)
     scratch = writer->scratch;
     mr_writer_encode_after_fork(writer);
     /* Fresh pages instead of copies; nobody else has these. */
-    (void)madvise(outbox, MR_WRITER_OUTBOX, MADV_DONTNEED);
+    (void)madvise(outbox, MR_WRITER_OUTBOX + MR_WRITER_RESUME, MADV_DONTNEED);
     (void)madvise(writer, sizeof(*writer), MADV_DONTNEED);
     writer->outbox = outbox;
     writer->scratch = scratch;

@@ -30,6 +30,8 @@
 #define MR_WRITER_FRAME_HYBRID (MR_WRITER_FRAME / 8)
 /* 140 ms of one thread at full speed (118 M events/s), or one round trip of many. */
 #define MR_WRITER_OUTBOX (UINT64_C(16) << 20)
+/* For what a receiver that moves us away has to say to the next one: open calls, and what they have so far. */
+#define MR_WRITER_RESUME (UINT64_C(256) << 10)
 /* Frames that may be in the outbox; for the sums behind them. A power of two. */
 #define MR_WRITER_FRAMES_MAX 16384
 /*
@@ -59,7 +61,7 @@ struct mr_stream_note {
 struct mr_writer {
     struct mr_probe *probe;
     struct mr_sender sender;
-    uint8_t *outbox; /* mapped */
+    uint8_t *outbox; /* mapped, and MR_WRITER_RESUME bytes behind it */
     struct mr_drain_frame frame;
     struct mr_ring *next_ring; /* where the next round begins */
     struct mr_clock_info clock;
