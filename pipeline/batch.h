@@ -54,7 +54,7 @@ enum mr_event_kind {
     MR_EVENT_LOSS = 2,       /* site: index into the batch's losses */
     MR_EVENT_STATUS = 3,     /* site: 0 ok, 1 failed; of the innermost open call */
     MR_EVENT_UNWIND = 4,     /* site: depth that remains */
-    MR_EVENT_STREAM_END = 5, /* no more events of this stream */
+    MR_EVENT_STREAM_END = 5, /* no more events of this stream; flags: enum mr_event_end */
     MR_EVENT_COUNTED =
         6, /* accounts for `ns` events that are no calls: flags 0: reduced at once, else lost, the reason */
     MR_EVENT_VALUE =
@@ -99,6 +99,10 @@ enum mr_event_flag {
     MR_EVENT_UNWOUND =
         16, /* CLOSE: left without an exit of its own (exception, longjmp); timed to the catcher's next event */
     MR_EVENT_UNKNOWN = 32, /* OPEN: entered during a loss */
+};
+
+enum mr_event_end {
+    MR_EVENT_END_HANDED_OVER = 1, /* they go to another receiver: what is open stays so */
 };
 
 /* FORMAT.md section 6.1, prune. */
@@ -180,6 +184,7 @@ struct mr_batch {
     uint32_t trace_count;
     /* END */
     uint32_t end_state; /* enum mr_source_state: finished or died */
+    bool is_handed_over; /* another receiver goes on with its streams (pipeline/handover.h) */
     /* MARK of gather: the batches that it speaks of, the first of them; linked by `next`, owned */
     struct mr_batch *unit;
     struct mr_batch *next; /* link for whoever owns it (free lists, queues) */

@@ -29,8 +29,10 @@ struct mr_resume *mr_resume_new(const struct mr_resume_sites *sites)
 {
     struct mr_resume *resume = calloc(1, sizeof(*resume));
 
-    if (resume)
-        resume->sites = sites;
+    if (!resume)
+        return NULL;
+    mr_resume_sites_init(&resume->own_sites);
+    resume->sites = sites ? sites : &resume->own_sites;
     return resume;
 }
 
@@ -47,6 +49,7 @@ void mr_resume_free(struct mr_resume *resume)
     for (uint32_t i = 0; i < resume->stream_count; i++)
         free_stream(&resume->streams[i]);
     free(resume->streams);
+    mr_resume_sites_fini(&resume->own_sites);
     free(resume);
 }
 
@@ -61,6 +64,7 @@ enum mr_status mr_resume_set_source(struct mr_resume *resume, struct mr_span byt
     if (bytes.size != sizeof(resume->source))
         return MR_EFORMAT;
     memcpy(&resume->source, bytes.data, bytes.size);
+    resume->has_source = true;
     return MR_OK;
 }
 
@@ -279,6 +283,12 @@ enum mr_status mr_resume_sites_add(struct mr_resume_sites *sites, struct mr_id i
         return status;
     mr_buffer_init(&sites->items[sites->count++], SITE_BYTES_MAX);
     return mr_buffer_append(&sites->items[index], bytes.data, bytes.size);
+}
+
+enum mr_status mr_resume_add_site(struct mr_resume *resume, struct mr_id id,
+                                  struct mr_span bytes)
+{
+    return mr_resume_sites_add(&resume->own_sites, id, bytes);
 }
 
 static enum mr_status put_text(struct mr_buffer *buffer, struct mr_span text)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Where the analysis of a source stood when its deltas were kept (pipeline/mark.h), so that a worker that was killed goes on as if
- * nothing had been: the open calls of every stream with their times, the ledger, the source's clock. Written by decode
+ * Where the analysis of a source stood when its deltas were kept (pipeline/mark.h), or when it moved (pipeline/handover.h), so that a worker that
+ * was killed, or the next one, goes on as if nothing had been: the open calls of every stream with their times, the ledger, the source's clock. Written by decode
  * (the source) and reduce (the streams) as bytes of marks, read by who starts again; nothing read is trusted.
  *
  * What is not told: which calls of an open trace have closed already (it ends incomplete, with its calls and times right), values of
@@ -99,19 +99,24 @@ struct mr_resume_sites {
 };
 
 struct mr_resume {
+    bool has_source; /* else what is told of it comes from its sender alone */
     struct mr_resume_source source;
     struct mr_resume_stream *streams; /* owned */
     uint32_t stream_count, stream_capacity;
-    const struct mr_resume_sites *sites; /* borrowed */
+    const struct mr_resume_sites *sites; /* borrowed, or: */
+    struct mr_resume_sites own_sites;
 };
 
-struct mr_resume *mr_resume_new(
-    const struct mr_resume_sites *sites);      /* NULL: no memory */
+/* `sites` NULL: it has its own. NULL: no memory. */
+struct mr_resume *mr_resume_new(const struct mr_resume_sites *sites);
 void mr_resume_free(struct mr_resume *resume); /* NULL allowed */
 /* MR_EFORMAT; nothing is added then. */
 enum mr_status mr_resume_set_source(struct mr_resume *resume, struct mr_span bytes);
 enum mr_status mr_resume_add_stream(struct mr_resume *resume, uint32_t id,
                                     struct mr_span bytes);
+/* To its own sites. MR_ENOMEM, MR_ELIMIT. */
+enum mr_status mr_resume_add_site(struct mr_resume *resume, struct mr_id id,
+                                  struct mr_span bytes);
 
 enum mr_status mr_resume_put_source(struct mr_buffer *buffer,
                                     const struct mr_resume_source *source);

@@ -63,6 +63,7 @@ enum mr_status mr_source_new(const struct mr_hello *hello, bool group_by_host,
     mr_site_map_init(&made->map, MR_SOURCE_SITES_MAX);
     made->map_version = 1;
     made->slot_key = mr_hash_key();
+    mr_handover_init(&made->handover, hello->resume_max);
     if (hello->role == MR_ROLE_PROBE) {
         if (copy_info(made, &hello->source) != MR_OK) {
             free(made);
@@ -91,6 +92,7 @@ void mr_source_free(struct mr_source *source)
         free_stream(source->slots[i]);
     free(source->slots);
     mr_resume_free(source->resume);
+    mr_handover_fini(&source->handover);
     mr_modules_fini(&source->modules);
     mr_site_map_fini(&source->named);
     mr_site_map_fini(&source->map);

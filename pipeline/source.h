@@ -35,6 +35,7 @@
 #include "base/error.h"
 #include "net/chunk.h"
 #include "net/control.h"
+#include "pipeline/handover.h"
 #include "pipeline/modules.h"
 #include "pipeline/site_map.h"
 #include "pipeline/sites.h"
@@ -95,6 +96,7 @@ struct mr_source {
     uint32_t serial; /* among the sources of its sender, 1, 2, ...; for the spool */
     bool is_resumed; /* decode has made the streams of `resume` */
     struct mr_resume *resume; /* owned; NULL: it began here. Set before its first batch */
+    struct mr_handover handover; /* reduce's until [D]: what it takes along when it moves */
     struct mr_source_info info; /* strings owned */
     char *text;
     const char *scope_host; /* "" unless grouped by host */

@@ -293,7 +293,8 @@ static enum mr_status take_and_mark(struct mr_decode *decode, struct mr_batch *b
     return status == MR_OK ? mr_decode_mark(decode, source, sequence) : status;
 }
 
-static enum mr_status end_streams(struct mr_decode *decode, struct mr_source *source)
+static enum mr_status end_streams(struct mr_decode *decode, struct mr_source *source,
+                                  bool are_handed_over)
 {
     for (uint32_t i = 0; i < source->slot_count; i++) {
         struct mr_stream *stream = source->slots[i];
@@ -304,6 +305,8 @@ static enum mr_status end_streams(struct mr_decode *decode, struct mr_source *so
             continue;
         stream->is_ended = true;
         mr_decode_drop_repeat(stream);
+        if (are_handed_over && stream->id != MR_STREAM_NONE)
+            end.flags = MR_EVENT_END_HANDED_OVER;
         end.ns = mr_ticks_ns(&source->ticks, stream->ticks);
         if (stream->resume && end.ns < stream->resume->last_ns)
             end.ns = stream->resume->last_ns;
@@ -342,7 +345,7 @@ static enum mr_status take_end(struct mr_decode *decode, struct mr_batch *batch)
         source->is_ended = true;
         status = mr_decode_resume(decode, source);
         if (status == MR_OK)
-            status = end_streams(decode, source);
+            status = end_streams(decode, source, batch->is_handed_over);
         if (status == MR_OK)
             status =
                 announce_source(decode, source, (enum mr_source_state)batch->end_state);

@@ -60,7 +60,7 @@ static enum mr_status resume_stream(struct mr_decode *decode, struct mr_source *
     enum mr_status status =
         mr_source_stream(source, from->id, UINT32_C(1) << 28, &stream);
 
-    if (status != MR_OK)
+    if (status != MR_OK || stream->is_started) /* told twice */
         return status;
     for (uint32_t i = 0; i < from->depth; i++)
         from->calls[i].site =
@@ -82,7 +82,8 @@ enum mr_status mr_decode_resume(struct mr_decode *decode, struct mr_source *sour
     if (!source->resume || source->is_resumed)
         return MR_OK;
     source->is_resumed = true;
-    take_source(source, &source->resume->source);
+    if (source->resume->has_source)
+        take_source(source, &source->resume->source);
     for (uint32_t i = 0; status == MR_OK && i < source->resume->stream_count; i++)
         status = resume_stream(decode, source, &source->resume->streams[i]);
     return status == MR_OK ? mr_decode_flush(decode) : status;

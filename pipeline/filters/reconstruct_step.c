@@ -444,8 +444,11 @@ static enum mr_status take_end(struct mr_reconstruct *rebuild,
                                struct mr_reconstruct_stream *stream,
                                const struct mr_event *event)
 {
-    enum mr_status status = break_trace(rebuild, stream, event->ns);
+    enum mr_status status;
 
+    if (event->flags & MR_EVENT_END_HANDED_OVER)
+        return mr_reconstruct_put(rebuild, event);
+    status = break_trace(rebuild, stream, event->ns);
     stream->overflow = 0;
     if (status == MR_OK)
         status = close_above(rebuild, stream, 0, event->ns, MR_EVENT_INCOMPLETE);

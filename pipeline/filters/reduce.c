@@ -28,6 +28,8 @@ static const char *const counter_names[MR_REDUCE_COUNTERS] = {
     [MR_REDUCE_LINKS_LOST] = "reduce_links_past_limit",
     [MR_REDUCE_LINKS_MALFORMED] = "reduce_links_malformed",
     [MR_REDUCE_LINKS_UNMATCHED] = "reduce_links_unmatched",
+    [MR_REDUCE_HANDED_OVER] = "reduce_streams_handed_over",
+    [MR_REDUCE_HANDED_SHORT] = "reduce_streams_handed_over_short",
 };
 
 static bool is_sound(const struct mr_reduce_config *config)
@@ -287,8 +289,7 @@ static enum mr_status take_run(struct mr_reduce *reduce, struct mr_reduce_stream
     mr_reduce_noted_begin(reduce, stream);
     status = run_events(reduce, stream, &taken);
     reduce->taken += taken;
-    if (reduce->config->has_marks)
-        note_time(stream, events, taken);
+    note_time(stream, events, taken);
     mr_reduce_mark_dirty(reduce, stream); /* a full table may have told it in between */
     if (status == MR_OK && taken && events[taken - 1].kind == MR_EVENT_STREAM_END)
         end_stream(stream);

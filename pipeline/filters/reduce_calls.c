@@ -430,10 +430,12 @@ enum mr_status mr_reduce_step(struct mr_reduce *reduce, struct mr_reduce_stream 
         mr_reduce_leave_shapes(reduce, stream, MR_REDUCE_TRACES_PRUNED);
         return MR_OK;
     case MR_EVENT_LANDED_IN:
-        return mr_reduce_marks_landing(reduce, stream, event);
+        return mr_reduce_marks_landing(stream, event);
     case MR_EVENT_LEARNED:
         return learn(reduce, stream, event->ns);
     case MR_EVENT_STREAM_END:
+        if (event->flags & MR_EVENT_END_HANDED_OVER)
+            return mr_reduce_hand_over(reduce, stream);
         MR_ASSERT(stream->depth == 0);
         return stream->links ? mr_reduce_links_end(reduce, stream, event->ns) : MR_OK;
     case MR_EVENT_LINK:

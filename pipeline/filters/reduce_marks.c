@@ -85,22 +85,14 @@ static enum mr_status put_site(struct mr_reduce *reduce, uint32_t site)
     return status == MR_OK ? put(reduce, &mark) : status;
 }
 
-static enum mr_status put_calls(struct mr_reduce *reduce,
-                                const struct mr_reduce_stream *stream,
-                                struct mr_resume_stream *given)
+/* Their sites, each once. */
+static enum mr_status put_sites(struct mr_reduce *reduce,
+                                const struct mr_resume_stream *given)
 {
     enum mr_status status = MR_OK;
 
-    for (uint32_t i = 0; status == MR_OK && i < stream->depth; i++) {
-        const struct mr_open_call *frame = &stream->frames[i];
-
-        given->calls[i] = (struct mr_resume_call){
-            .enter_ns = frame->enter_ns,
-            .child_ns = frame->child_ns,
-            .site_id = mr_sites_at(reduce->config->sites, mr_open_call_site(frame))->id,
-            .flags = (uint16_t)(frame->flags & MR_RESUME_CALL_FLAGS)};
-        status = put_site(reduce, mr_open_call_site(frame));
-    }
+    for (uint32_t i = 0; status == MR_OK && i < given->depth; i++)
+        status = put_site(reduce, given->calls[i].site);
     return status;
 }
 
@@ -112,12 +104,9 @@ static bool make_landings(struct mr_reduce_stream *stream)
 }
 
 /* Those further in are over, as in reconstruct_landing.c. The oldest makes room. */
-enum mr_status mr_reduce_marks_landing(const struct mr_reduce *reduce,
-                                       struct mr_reduce_stream *stream,
+enum mr_status mr_reduce_marks_landing(struct mr_reduce_stream *stream,
                                        const struct mr_event *event)
 {
-    if (!reduce->config->has_marks)
-        return MR_OK;
     if (!make_landings(stream))
         return MR_ENOMEM;
     while (stream->landing_count > 0 &&
@@ -157,18 +146,58 @@ static enum mr_status take_landings(struct mr_reduce_stream *stream,
     return MR_OK;
 }
 
+static enum mr_status give_calls(const struct mr_reduce *reduce,
+                                 const struct mr_reduce_stream *stream,
+                                 struct mr_resume_stream *given)
+{
+    given->calls = malloc(((size_t)stream->depth + 1) * sizeof(*given->calls));
+    if (!given->calls)
+        return MR_ENOMEM;
+    for (uint32_t i = 0; i < stream->depth; i++) {
+        const struct mr_open_call *frame = &stream->frames[i];
+        uint32_t site = mr_open_call_site(frame);
+
+        given->calls[i] = (struct mr_resume_call){
+            .enter_ns = frame->enter_ns,
+            .child_ns = frame->child_ns,
+            .site_id = mr_sites_at(reduce->config->sites, site)->id,
+            .site = site,
+            .flags = (uint16_t)(frame->flags & MR_RESUME_CALL_FLAGS)};
+    }
+    return MR_OK;
+}
+
+enum mr_status mr_reduce_give_stream(const struct mr_reduce *reduce,
+                                     const struct mr_reduce_stream *stream,
+                                     struct mr_resume_links *links,
+                                     struct mr_resume_stream *given)
+{
+    *given = (struct mr_resume_stream){.id = stream->id,
+                                       .base_event = stream->base_event,
+                                       .last = stream->last,
+                                       .reduced = stream->reduced,
+                                       .lost_sum = stream->lost_sum,
+                                       .closed = stream->closed,
+                                       .last_ns = stream->seen_ns,
+                                       .trace_count = stream->trace_count,
+                                       .depth = stream->depth};
+    given->is_base_unsure =
+        mr_load_relaxed(&stream->stream->is_base_unsure); /* source.h */
+    give_landings(stream, given);
+    if (mr_reduce_links_give(stream, links))
+        given->links = links;
+    if (given->last_ns < MR_SECOND_NS)
+        given->last_ns = MR_SECOND_NS; /* no call event yet */
+    for (uint32_t i = 0; i < stream->trace_count; i++)
+        given->trace_calls[i] =
+            stream->closed - stream->traces[i].closed - stream->traces[i].elsewhere;
+    return give_calls(reduce, stream, given);
+}
+
 enum mr_status mr_reduce_marks_stream(struct mr_reduce *reduce,
                                       const struct mr_reduce_stream *stream)
 {
-    struct mr_resume_stream given = {.id = stream->id,
-                                     .base_event = stream->base_event,
-                                     .last = stream->last,
-                                     .reduced = stream->reduced,
-                                     .lost_sum = stream->lost_sum,
-                                     .closed = stream->closed,
-                                     .last_ns = stream->seen_ns,
-                                     .trace_count = stream->trace_count,
-                                     .depth = stream->depth};
+    struct mr_resume_stream given;
     struct mr_resume_links links;
     struct mr_mark mark = {.kind = MR_MARK_STREAM,
                            .id = stream->source,
@@ -182,20 +211,9 @@ enum mr_status mr_reduce_marks_stream(struct mr_reduce *reduce,
         mark.kind = MR_MARK_STREAM_END;
         return put(reduce, &mark);
     }
-    given.is_base_unsure =
-        mr_load_relaxed(&stream->stream->is_base_unsure); /* source.h */
-    give_landings(stream, &given);
-    if (mr_reduce_links_give(stream, &links))
-        given.links = &links;
-    if (given.last_ns < MR_SECOND_NS)
-        given.last_ns = MR_SECOND_NS; /* no call event yet */
-    for (uint32_t i = 0; i < stream->trace_count; i++)
-        given.trace_calls[i] =
-            stream->closed - stream->traces[i].closed - stream->traces[i].elsewhere;
-    given.calls = malloc(((size_t)stream->depth + 1) * sizeof(*given.calls));
-    if (!given.calls)
-        return MR_ENOMEM;
-    status = put_calls(reduce, stream, &given);
+    status = mr_reduce_give_stream(reduce, stream, &links, &given);
+    if (status == MR_OK)
+        status = put_sites(reduce, &given);
     mr_buffer_clear(&reduce->marks.scratch);
     if (status == MR_OK)
         status = mr_resume_put_stream(&reduce->marks.scratch, &given);

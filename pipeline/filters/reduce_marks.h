@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What the spool must know with a delta, and streams that go on from one (reduce_marks.c). Nothing happens where marks are not asked
- * for. Not for others than reduce.
+ * What the spool must know with a delta (reduce_marks.c; nothing happens where marks are not asked for), what a stream that moves
+ * takes along (reduce_handover.c), and streams that go on from either. Not for others than reduce.
  */
 #ifndef MR_PIPELINE_FILTERS_REDUCE_MARKS_H
 #define MR_PIPELINE_FILTERS_REDUCE_MARKS_H
@@ -10,6 +10,8 @@
 #include "pipeline/filters/reduce_stream.h"
 
 struct mr_reduce;
+struct mr_resume_links;
+struct mr_resume_stream;
 
 struct mr_reduce_marks {
     struct mr_buffer entries; /* since the last mark that was emitted */
@@ -27,8 +29,7 @@ void mr_reduce_marks_fini(struct mr_reduce *reduce);
 /* A MARK of decode: takes the batch. */
 enum mr_status mr_reduce_marks_take(struct mr_reduce *reduce, struct mr_batch *batch);
 /* LANDED_IN. MR_ENOMEM. */
-enum mr_status mr_reduce_marks_landing(const struct mr_reduce *reduce,
-                                       struct mr_reduce_stream *stream,
+enum mr_status mr_reduce_marks_landing(struct mr_reduce_stream *stream,
                                        const struct mr_event *event);
 /* The stream has been told, and ended if it is no more. */
 enum mr_status mr_reduce_marks_stream(struct mr_reduce *reduce,
@@ -37,6 +38,17 @@ enum mr_status mr_reduce_marks_end(struct mr_reduce *reduce,
                                    const struct mr_source *source);
 /* All that was gained has been told: tells what that covers. */
 enum mr_status mr_reduce_marks_emit(struct mr_reduce *reduce);
+/*
+ * Where the stream stands, which is not over: `given->calls` is the caller's to free; `*links` is there for what it has of them, all
+ * else in it is borrowed. MR_ENOMEM.
+ */
+enum mr_status mr_reduce_give_stream(const struct mr_reduce *reduce,
+                                     const struct mr_reduce_stream *stream,
+                                     struct mr_resume_links *links,
+                                     struct mr_resume_stream *given);
+/* The stream ends here, as another receiver goes on with it: nothing that is open is counted, but where it finds no room. MR_ENOMEM. */
+enum mr_status mr_reduce_hand_over(struct mr_reduce *reduce,
+                                   struct mr_reduce_stream *stream);
 /* A new stream goes on where another process stood. */
 enum mr_status mr_reduce_resume(struct mr_reduce *reduce,
                                 struct mr_reduce_stream *stream);

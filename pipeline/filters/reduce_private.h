@@ -59,6 +59,8 @@ enum mr_reduce_counter {
     MR_REDUCE_LINKS_LOST,      /* sends and the like past a limit */
     MR_REDUCE_LINKS_MALFORMED, /* sends and receives of ids that are zero */
     MR_REDUCE_LINKS_UNMATCHED, /* detaches of nothing */
+    MR_REDUCE_HANDED_OVER,     /* streams that another receiver goes on with, */
+    MR_REDUCE_HANDED_SHORT,    /* of which there was no room for open calls */
     MR_REDUCE_COUNTERS
 };
 

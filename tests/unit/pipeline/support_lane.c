@@ -384,17 +384,44 @@ void test_lane_tick(struct test_lane *lane, uint64_t later_ns)
     assert_int_equal(mr_graph_tick(lane->graph, lane->now_ns), MR_OK);
 }
 
-void test_lane_end(struct test_lane *lane)
+static void end(struct test_lane *lane, enum mr_source_state state, bool is_handed_over)
 {
     struct mr_batch *batch = mr_batch_new(MR_BATCH_END);
     struct mr_error error = MR_ERROR_NONE;
 
     assert_non_null(batch);
     batch->source = lane->source;
-    batch->end_state = MR_SOURCE_FINISHED;
+    batch->end_state = state;
+    batch->is_handed_over = is_handed_over;
     assert_int_equal(mr_graph_push(lane->graph, batch), MR_OK);
     assert_int_equal(mr_graph_drain(lane->graph), MR_OK);
     assert_int_equal(mr_graph_status(lane->graph, &error), MR_OK);
+}
+
+void test_lane_end(struct test_lane *lane)
+{
+    end(lane, MR_SOURCE_FINISHED, false);
+}
+
+void test_lane_hand_over(struct test_lane *lane, uint32_t payload_bytes)
+{
+    mr_handover_init(&lane->source->handover, payload_bytes);
+    end(lane, MR_SOURCE_LIVE, true);
+}
+
+void test_lane_go_on(struct test_lane *lane, const struct test_lane *before)
+{
+    struct mr_span rest = mr_buffer_span(&before->source->handover.bytes), payload;
+
+    lane->source->is_continuation = true;
+    lane->source->resume = mr_resume_new(NULL);
+    assert_non_null(lane->source->resume);
+    while (mr_handover_next(&rest, &payload))
+        assert_int_equal(mr_handover_take(lane->source->resume, payload), MR_OK);
+    for (uint32_t i = 1; i < TEST_STREAMS; i++) {
+        lane->streams[i].next_event = before->streams[i].next_event;
+        lane->streams[i].time = lane->streams[i].chunk_time = before->streams[i].time;
+    }
 }
 
 void test_lane_take_marks(const struct test_lane *from, struct mr_resume *resume,

@@ -118,5 +118,9 @@ uint64_t test_lane_counter(const struct test_lane *lane, const char *name);
 /* The same of decode. */
 uint64_t test_lane_decode_counter(const struct test_lane *lane, const char *name);
 void test_lane_end(struct test_lane *lane); /* END (finished), then drain; once */
+/* Instead: its sender moves, and takes along so many bytes at most (pipeline/handover.h). */
+void test_lane_hand_over(struct test_lane *lane, uint32_t payload_bytes);
+/* A new lane is where it comes to. */
+void test_lane_go_on(struct test_lane *lane, const struct test_lane *before);
 
 #endif

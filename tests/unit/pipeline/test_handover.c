@@ -1,0 +1,360 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * A stream whose sender moves from one worker to another (pipeline/handover.h): what both lanes tell is what one would, but that call trees
+ * that were open then have no shape.
+ */
+#include "pipeline/handover.h"
+
+#include "../unit_test.h"
+#include "support_events.h"
+#include "support_model.h"
+
+#include <string.h>
+
+#define PLENTY (256u << 10)
+
+/* What `second` told is behind what `first` did. */
+static void append(struct test_lane *first, struct test_lane *second)
+{
+    *first->out->end = second->out->first;
+    if (second->out->first)
+        first->out->end = second->out->end;
+    second->out->first = NULL;
+    second->out->end = &second->out->first;
+}
+
+/* All but what may differ: what is kept of single traces, who was told of when, names. */
+static void drop_what_differs(struct test_text *text)
+{
+    static const char *const kinds[] = {"counter ", "exemplar ",  "open ", "outer ",
+                                        "source ",  "shape path "};
+
+    for (size_t i = 0; i < sizeof(kinds) / sizeof(*kinds); i++)
+        test_text_drop(text, kinds[i]);
+    test_text_sort(text);
+}
+
+static void one_lane(struct test_text *text, const char *events)
+{
+    struct test_lane lane;
+
+    test_lane_init(&lane, NULL);
+    test_lane_announce(&lane, 1, 9);
+    test_events_write(&lane, events);
+    test_lane_send(&lane, 1, MR_CHUNK_FIRST | MR_CHUNK_LAST);
+    test_lane_end(&lane);
+    test_model(&lane, text);
+    drop_what_differs(text);
+    test_lane_fini(&lane);
+}
+
+/* One behind the other, which took along so many bytes each time. */
+static void some_lanes(struct test_text *text, const char *const *events, uint32_t count,
+                       uint32_t payload_bytes)
+{
+    struct test_lane lanes[4];
+
+    assert_true(count > 0 && count <= 4);
+    for (uint32_t i = 0; i < count; i++) {
+        test_lane_init(&lanes[i], NULL);
+        if (i)
+            test_lane_go_on(&lanes[i], &lanes[i - 1]);
+        lanes[i].is_repeating = i > 0;
+        test_lane_announce(&lanes[i], 1, 9);
+        lanes[i].is_repeating = false;
+        test_events_write(&lanes[i], events[i]);
+        test_lane_send(&lanes[i], 1,
+                       (i ? 0 : MR_CHUNK_FIRST) | (i + 1 == count ? MR_CHUNK_LAST : 0));
+        if (i + 1 < count)
+            test_lane_hand_over(&lanes[i], payload_bytes);
+        else
+            test_lane_end(&lanes[i]);
+    }
+    for (uint32_t i = 1; i < count; i++)
+        append(&lanes[0], &lanes[i]);
+    test_model(&lanes[0], text);
+    drop_what_differs(text);
+    for (uint32_t i = 0; i < count; i++)
+        test_lane_fini(&lanes[i]);
+}
+
+/*
+ * "+1 | -1": a lane for each part. Where there is one for all, a loss of nothing breaks the open trees between two, and takes the ns that
+ * the next lane waits.
+ */
+static void expect_as_one(const char *text)
+{
+    struct test_text one = {0}, some = {0};
+    char all[4096] = "", parts[4][4096];
+    const char *events[4];
+    uint32_t count = 0;
+
+    for (const char *rest = text; *rest;) {
+        size_t size = strcspn(rest, "|");
+
+        assert_true(count < 4 && strlen(text) < sizeof(all) / 2);
+        (void)snprintf(parts[count], sizeof(parts[count]), "%s%.*s", count ? "t0 " : "",
+                       (int)size, rest);
+        (void)snprintf(all + strlen(all), sizeof(all) - strlen(all), "%s%.*s",
+                       count ? "l0,0,0 " : "", (int)size, rest);
+        events[count] = parts[count];
+        count++;
+        rest += size;
+        rest += strspn(rest, "| ");
+    }
+    one_lane(&one, all);
+    some_lanes(&some, events, count, PLENTY);
+    test_text_compare(&one, &some);
+    test_text_fini(&one);
+    test_text_fini(&some);
+}
+
+static void a_call_that_is_open_is_counted_by_the_next_one(void **state)
+{
+    (void)state;
+    expect_as_one("+9 +1 +2 -2 +3 | -3 -1 -9");
+    expect_as_one("+9 +1 +2 -2 -1 | +1 +2 -2 -1 -9");
+    expect_as_one("+9 +1 +2 | | -2 | -1 -9");
+    expect_as_one("+9 | +1 +2 -2 -1 -9");
+    expect_as_one("+9 +1 s1 | -1 -9");
+    expect_as_one("+9 +1 +2 +3 | u2 -1 -9");
+    expect_as_one("+9 +1 l3,0,1 | +2 -2 -5 -1 -9");
+    expect_as_one("+9 +1 c1 | +3 -3 -1 -9 +4 -4");
+    expect_as_one("+9 +1 +2 +2 L/2:5 +3 | -3 -2 L2:5/2:6 +3 -3 -2 L2:6/1:7 +4 -4 -1 -9");
+    expect_as_one("-4 -3 +9 | -9");
+}
+
+static void add(char *text, size_t capacity, const char *event, uint32_t function)
+{
+    size_t size = strlen(text);
+
+    assert_true(size + 16 < capacity);
+    (void)snprintf(text + size, capacity - size, "%s%u ", event, function);
+}
+
+/* Calls in order mostly; statuses, losses, cuts, unwound calls, exits of nothing; up to three moves. */
+static void make_events(struct mr_test_random *random, char *text, size_t capacity)
+{
+    uint32_t stack[64], depth = 0, moves = 0, count;
+
+    count = 4 + (uint32_t)mr_test_random_below(random, 60);
+    *text = '\0';
+    for (uint32_t i = 0; i < count; i++) {
+        uint64_t kind = mr_test_random_below(random, 100);
+
+        if (kind < 8 && moves < 3) {
+            (void)strcat(text, "| ");
+            moves++;
+        } else if (kind < 50 && depth < 60) {
+            stack[depth] = depth ? 1 + (uint32_t)mr_test_random_below(random, 5) : 9;
+            add(text, capacity, "+", stack[depth++]);
+        } else if (kind < 90 && depth) {
+            add(text, capacity, "-", stack[--depth]);
+        } else if (kind < 94 && depth) {
+            add(text, capacity, "s", kind & 1);
+        } else if (kind < 96) {
+            (void)strcat(text, "l2,0,0 ");
+        } else if (kind < 97) {
+            add(text, capacity, "c", 1);
+        } else if (kind < 98 && depth > 1) {
+            depth = 1 + (uint32_t)mr_test_random_below(random, depth - 1);
+            add(text, capacity, "u", depth);
+        } else if (kind < 99) {
+            add(text, capacity, "-", 8); /* of no call */
+        }
+    }
+    (void)strcat(text, "+7 -7");
+}
+
+static void random_streams_are_as_one(void **state)
+{
+    struct mr_test_random random = mr_test_random_new();
+    char text[2048];
+
+    (void)state;
+    for (uint32_t i = 0; i < 400 / MR_TEST_FEWER; i++) {
+        make_events(&random, text, sizeof(text));
+        expect_as_one(text);
+    }
+}
+
+static const char *ledger(const struct test_text *text)
+{
+    return test_text_find(text, "ledger 1 = ");
+}
+
+/* The enters of what could not be told are lost with its exits, which are of no call then: nothing is held for ever. */
+static void without_room_the_ledger_adds_up(void **state)
+{
+    const char *const events[] = {"+9 +1 +2 +3 -3", "-2 -1 +4 -4 -9"};
+    struct test_text whole = {0}, shorter = {0}, none = {0};
+
+    (void)state;
+    some_lanes(&whole, events, 2, PLENTY);
+    assert_string_equal(ledger(&whole), "10 10 0");
+    some_lanes(&shorter, events, 2, 200); /* the ledger of a stream */
+    assert_string_equal(ledger(&shorter), "10 7 0 4:3"); /* budget */
+    some_lanes(&none, events, 2, 0);
+    assert_string_equal(ledger(&none), "10 7 0 4:3");
+    test_text_fini(&whole);
+    test_text_fini(&shorter);
+    test_text_fini(&none);
+}
+
+/* A payload has room for less than 2,000 calls. */
+static void a_deep_stack_is_told_without_its_calls(void **state)
+{
+    char *deep = test_events_repeat("+9", " +1", 1500, ""),
+         *deeper = test_events_repeat("+9", " +1", 3000, "");
+    const char *const fits[] = {deep, "-1"}, *const is_too_deep[] = {deeper, "-1"};
+    struct test_text text = {0};
+
+    (void)state;
+    some_lanes(&text, fits, 2, PLENTY);
+    assert_string_equal(ledger(&text), "1502 1502 0");
+    test_text_fini(&text);
+    some_lanes(&text, is_too_deep, 2, PLENTY);
+    assert_string_equal(ledger(&text), "3002 1 0 4:3001");
+    test_text_fini(&text);
+    free(deep);
+    free(deeper);
+}
+
+/* Two streams of the same functions, and many that wait. */
+static void begin_streams(struct test_lane *lane, uint32_t depth)
+{
+    test_lane_init(lane, NULL);
+    for (uint32_t stream = 1; stream < TEST_STREAMS; stream++) {
+        test_lane_announce(lane, stream, 9);
+        for (uint32_t i = 0; i < depth; i++)
+            test_lane_enter(lane, stream, 1 + i % 50, 10 + i);
+        test_lane_send(lane, stream, MR_CHUNK_FIRST);
+    }
+}
+
+static void what_is_told_is_cut_into_payloads(void **state)
+{
+    struct test_lane lane;
+    struct mr_resume *resume = mr_resume_new(NULL);
+    struct mr_span rest, payload;
+    uint32_t payloads = 0;
+
+    (void)state;
+    begin_streams(&lane, 1000); /* of 34 bytes a call */
+    test_lane_hand_over(&lane, PLENTY);
+    rest = mr_buffer_span(&lane.source->handover.bytes);
+    assert_true(rest.size > 7 * 34000 && rest.size < 7 * 34000 + 50 * 100 + 1000);
+    while (mr_handover_next(&rest, &payload)) {
+        payloads++;
+        assert_true(payload.size <= MR_HANDOVER_PAYLOAD_MAX);
+        assert_int_equal(mr_handover_take(resume, payload), MR_OK);
+    }
+    assert_true(payloads >= 4);
+    assert_int_equal(resume->stream_count, 7);
+    assert_int_equal(resume->streams[6].depth, 1000);
+    assert_int_equal(resume->own_sites.count, 50);
+    mr_resume_free(resume);
+    test_lane_fini(&lane);
+}
+
+/* All of what there is no room for is told short, and what comes behind it, which fits, is told whole. */
+static void a_stream_that_fits_is_told_whole_behind_one_that_does_not(void **state)
+{
+    struct mr_sites *sites;
+    struct mr_resume_call calls[4] = {0};
+    struct mr_resume_stream stream = {
+        .id = 1, .calls = calls, .depth = 4, .last = 4, .last_ns = 2 * MR_SECOND_NS};
+    struct mr_handover handover;
+    enum mr_handover_told told;
+
+    (void)state;
+    assert_int_equal(mr_sites_new(100, &sites), MR_OK);
+    mr_handover_init(&handover, 64 + 200);
+    assert_int_equal(mr_handover_put(&handover, sites, &stream, &told), MR_OK);
+    assert_int_equal(told, MR_HANDOVER_SHORT);
+    stream.depth = 1;
+    assert_int_equal(mr_handover_put(&handover, sites, &stream, &told), MR_OK);
+    assert_int_equal(told, MR_HANDOVER_WHOLE);
+    assert_int_equal(mr_handover_put(&handover, sites, &stream, &told), MR_OK);
+    assert_int_equal(told, MR_HANDOVER_NONE);
+    assert_int_equal(handover.bytes.size, 2 * (5 + 4 + 56) + 34);
+    mr_handover_fini(&handover);
+    mr_sites_free(sites);
+}
+
+/* What did not fit is not told, nor are its sites: who has room behind it tells them. */
+static void sites_are_told_with_the_stream_that_fits(void **state)
+{
+    struct test_lane lane;
+    struct mr_resume *resume = mr_resume_new(NULL);
+    const struct mr_buffer *told;
+
+    (void)state;
+    test_lane_init(&lane, NULL);
+    for (uint32_t stream = 1; stream <= 2; stream++) {
+        test_lane_announce(&lane, stream, 9);
+        for (uint32_t i = 0; i < (stream == 1 ? 3000 : 2); i++)
+            test_lane_enter(&lane, stream, 1 + i % 2, 10 + i);
+        test_lane_send(&lane, stream, MR_CHUNK_FIRST);
+    }
+    test_lane_hand_over(&lane, PLENTY);
+    told = &lane.source->handover.bytes;
+    assert_int_equal(mr_handover_take(resume, mr_buffer_span(told)), MR_OK);
+    assert_int_equal(resume->stream_count, 2);
+    assert_int_equal(resume->streams[0].depth + resume->streams[1].depth, 2);
+    assert_int_equal(resume->own_sites.count, 2);
+    mr_resume_free(resume);
+    test_lane_fini(&lane);
+}
+
+/* Whatever a sender brings, it is taken or it is damaged; what is of a later version is passed over. */
+static void damaged_bytes_are_refused(void **state)
+{
+    const uint8_t later[] = {77, 3, 0, 0, 0, 1, 2, 3};
+    struct mr_test_random random = mr_test_random_new();
+    struct test_lane lane;
+    struct mr_resume *resume = mr_resume_new(NULL);
+    struct mr_span whole;
+    uint8_t *bytes;
+
+    (void)state;
+    assert_int_equal(mr_handover_take(resume, mr_span_of(later, sizeof(later))), MR_OK);
+    assert_int_equal(mr_handover_take(resume, mr_span_of(later, sizeof(later) - 1)),
+                     MR_EFORMAT);
+    assert_int_equal(resume->stream_count, 0);
+    mr_resume_free(resume);
+    begin_streams(&lane, 3);
+    test_lane_hand_over(&lane, PLENTY);
+    whole = mr_buffer_span(&lane.source->handover.bytes);
+    bytes = malloc(whole.size);
+    assert_non_null(bytes);
+    for (uint32_t i = 0; i < 8000 / MR_TEST_FEWER; i++) {
+        enum mr_status status;
+
+        memcpy(bytes, whole.data, whole.size);
+        bytes[mr_test_random_below(&random, whole.size)] ^=
+            (uint8_t)(1u << mr_test_random_below(&random, 8));
+        resume = mr_resume_new(NULL);
+        status = mr_handover_take(
+            resume, mr_span_of(bytes, mr_test_random_below(&random, whole.size + 1)));
+        assert_true(status == MR_OK || status == MR_EFORMAT);
+        mr_resume_free(resume);
+    }
+    free(bytes);
+    test_lane_fini(&lane);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_call_that_is_open_is_counted_by_the_next_one),
+        cmocka_unit_test(random_streams_are_as_one),
+        cmocka_unit_test(without_room_the_ledger_adds_up),
+        cmocka_unit_test(a_deep_stack_is_told_without_its_calls),
+        cmocka_unit_test(what_is_told_is_cut_into_payloads),
+        cmocka_unit_test(a_stream_that_fits_is_told_whole_behind_one_that_does_not),
+        cmocka_unit_test(sites_are_told_with_the_stream_that_fits),
+        cmocka_unit_test(damaged_bytes_are_refused)};
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
