@@ -22,6 +22,7 @@
 #define MR_CONNECTION_LINGER_NS MR_SECOND_NS
 
 struct mr_lane_sender; /* worker/senders.h */
+struct mr_source;
 
 /* From an ACK to the SETTLE of what it acknowledged: worker/lane_credit.c. */
 struct mr_round_trip {
@@ -41,6 +42,10 @@ struct mr_connection {
     struct mr_round_trip trip;
     uint64_t asked_ns;        /* when it was asked to go elsewhere; 0: never */
     uint64_t linger_until_ns; /* 0: not refused */
+    /* worker/lane_handover.c: of one that moves, owned while its END is on its way; bytes of RESUME that it brought. */
+    struct mr_source *leaving;
+    bool has_handed_over;
+    size_t resume_bytes;
     bool
         is_stalled; /* the spool is full: nothing is read, and the lane's epoll does not watch it */
     uint64_t stalled_ns; /* since when */

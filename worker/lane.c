@@ -47,23 +47,45 @@ struct mr_lane_ended {
     struct mr_lane_ended *next;
 };
 
+/* It is no sender's any more; filters know its streams still. */
+static void let_source(struct mr_lane *lane, struct mr_source *source)
+{
+    struct mr_lane_ended *ended = malloc(sizeof(*ended));
+
+    if (ended) { /* else it leaks: there is no memory, and the filters may still use it */
+        *ended = (struct mr_lane_ended){source, lane->ended};
+        lane->ended = ended;
+    }
+}
+
+static struct mr_source *push_end(struct mr_lane *lane, struct mr_lane_sender *sender,
+                                  enum mr_source_state state, bool is_handed_over)
+{
+    struct mr_batch *batch = mr_batch_new(MR_BATCH_END);
+    struct mr_source *source = sender->source;
+
+    MR_ASSERT(source);
+    if (batch) {
+        batch->source = source;
+        batch->end_state = (uint32_t)state;
+        batch->is_handed_over = is_handed_over;
+    }
+    (void)push(lane, batch);
+    sender->source = NULL;
+    return source;
+}
+
 void mr_lane_end_source(struct mr_lane *lane, struct mr_lane_sender *sender,
                         enum mr_source_state state)
 {
-    struct mr_lane_ended *ended = malloc(sizeof(*ended));
-    struct mr_batch *batch = mr_batch_new(MR_BATCH_END);
+    let_source(lane, push_end(lane, sender, state, false));
+}
 
-    MR_ASSERT(sender->source);
-    if (batch) {
-        batch->source = sender->source;
-        batch->end_state = (uint32_t)state;
-    }
-    (void)push(lane, batch);
-    if (ended) { /* else it leaks: there is no memory, and the filters may still use it */
-        *ended = (struct mr_lane_ended){sender->source, lane->ended};
-        lane->ended = ended;
-    }
-    sender->source = NULL;
+struct mr_source *mr_lane_hand_source_over(struct mr_lane *lane,
+                                           struct mr_lane_sender *sender)
+{
+    mr_lane_count(&lane->config.counters->finished, 1);
+    return push_end(lane, sender, MR_SOURCE_LIVE, true);
 }
 
 /* `all`: the graph is gone, nobody uses them any more. */
@@ -119,6 +141,8 @@ void mr_lane_close(struct mr_lane *lane, struct mr_connection *connection)
         mr_lane_end_source(lane, sender, state_after(connection->conn.bye_reason));
         mr_lane_count(&lane->config.counters->finished, 1);
     }
+    if (connection->leaving)
+        let_source(lane, connection->leaving);
     mr_lane_count(&lane->config.counters->duplicates, connection->conn.stats.duplicates);
     mr_lane_count(&lane->config.counters->open, (uint64_t)-1);
     mr_connection_list_remove(&lane->open, connection);
@@ -212,6 +236,10 @@ static void take_frame(struct mr_lane *lane, struct mr_connection *connection,
         mr_lane_pass_on(lane, connection, frame);
         return;
     }
+    if (frame->type == MR_FRAME_RESUME) {
+        mr_lane_take_resume(lane, connection, frame);
+        return;
+    }
     /* The connection may break before the sender has heard that it is to repeat the dictionary, or has done so. */
     if (frame->sequence && connection->conn.wants_dictionary)
         connection->sender->lacks_dictionary = false;
@@ -279,6 +307,7 @@ static bool has_finished(const struct mr_connection *connection)
 static void on_ready(struct mr_lane *lane, struct mr_connection *connection)
 {
     enum mr_status status;
+    bool is_gone;
 
     if (connection->linger_until_ns != 0) {
         if (!mr_connection_linger(connection, lane->now_ns))
@@ -291,7 +320,10 @@ static void on_ready(struct mr_lane *lane, struct mr_connection *connection)
     take_frames(lane, connection);
     if (connection->linger_until_ns != 0)
         return;
-    if (has_finished(connection) || status == MR_END || mr_status_is_error(status)) {
+    is_gone = status == MR_END || mr_status_is_error(status);
+    if (!is_gone && has_finished(connection) && mr_lane_hand_over(lane, connection))
+        return;
+    if (is_gone || has_finished(connection)) {
         if (!connection->conn.finished)
             mr_log_info("%s: the connection broke; waiting for the sender to return",
                         connection->conn.peer);
@@ -372,6 +404,11 @@ static void tend(struct mr_lane *lane, struct mr_connection *connection)
     if (connection->is_stalled) {
         try_again(lane, connection);
         return; /* it may be closed */
+    }
+    if (mr_lane_is_handing_over(connection)) {
+        if (!mr_lane_hand_over(lane, connection))
+            mr_lane_close(lane, connection);
+        return;
     }
     if (mr_lane_is_behind(connection))
         connection->conn.heard_ns = lane->now_ns; /* it is we who do not listen */
@@ -475,7 +512,7 @@ static void catch_up(struct mr_lane *lane)
         if (at->linger_until_ns != 0 || !mr_lane_is_behind(at))
             continue;
         take_frames(lane, at);
-        if (at->linger_until_ns == 0 && has_finished(at))
+        if (at->linger_until_ns == 0 && has_finished(at) && !mr_lane_hand_over(lane, at))
             mr_lane_close(lane, at);
         else
             lane->is_behind |= mr_lane_is_behind(at);
@@ -508,18 +545,6 @@ static uint64_t turn(void *context)
     return lane->is_behind ? 0 : lane->next_tick_ns;
 }
 
-/* Without an end: filters know its streams as long as there are filters. */
-static void let_source(struct mr_lane *lane, struct mr_lane_sender *sender)
-{
-    struct mr_lane_ended *ended = malloc(sizeof(*ended));
-
-    if (ended) {
-        *ended = (struct mr_lane_ended){sender->source, lane->ended};
-        lane->ended = ended;
-    }
-    sender->source = NULL;
-}
-
 static bool leave(void *context, struct mr_lane_sender *sender)
 {
     struct mr_lane *lane = context;
@@ -531,9 +556,10 @@ static bool leave(void *context, struct mr_lane_sender *sender)
         lane->left_in_doubt += in_doubt;
         mr_lane_count(&lane->config.counters->frames_in_doubt, in_doubt);
     }
-    if (sender->source && sender->kept && !mr_lane_is_settled(sender))
-        let_source(lane, sender); /* who comes after us goes on with it */
-    else if (sender->source)
+    if (sender->source && sender->kept && !mr_lane_is_settled(sender)) {
+        let_source(lane, sender->source); /* without an end: who comes after us goes on */
+        sender->source = NULL;
+    } else if (sender->source)
         mr_lane_end_source(lane, sender, MR_SOURCE_LIVE);
     return false;
 }

@@ -21,6 +21,9 @@ void mr_lane_push_frame(struct mr_lane *lane, struct mr_lane_sender *sender,
 /* The source ends as `state` behind all that was pushed. The sender has one. */
 void mr_lane_end_source(struct mr_lane *lane, struct mr_lane_sender *sender,
                         enum mr_source_state state);
+/* The same of a source whose streams another receiver goes on with. It is the caller's, once it is done. */
+struct mr_source *mr_lane_hand_source_over(struct mr_lane *lane,
+                                           struct mr_lane_sender *sender);
 void mr_lane_close(struct mr_lane *lane, struct mr_connection *connection);
 void mr_lane_refuse(struct mr_lane *lane, struct mr_connection *connection,
                     enum mr_wire_error code, const char *text);
@@ -28,6 +31,18 @@ void mr_lane_refuse(struct mr_lane *lane, struct mr_connection *connection,
 /* lane_move.c */
 /* Asks as many as the main thread wants. */
 void mr_lane_move_some(struct mr_lane *lane);
+
+/* lane_handover.c */
+/*
+ * All that a sender sent is settled, and it said BYE: where it moves, it is given what it takes along. True: that is under
+ * way, to be called again; false: nothing is left to do.
+ */
+bool mr_lane_hand_over(struct mr_lane *lane, struct mr_connection *connection);
+/* It was called. */
+bool mr_lane_is_handing_over(const struct mr_connection *connection);
+/* RESUME of a sender that moved here. */
+void mr_lane_take_resume(struct mr_lane *lane, struct mr_connection *connection,
+                         const struct mr_frame *frame);
 
 /* lane_wanted.c */
 /* Tells each sender what it has not been told of the requests for exemplars. */
