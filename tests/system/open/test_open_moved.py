@@ -1,0 +1,78 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A worker is stopped, and another one takes its place, as in a rolling update. A transaction that is open all the while stays so, with its
+stack; its calls are counted once, with all of their time; and what goes on beside it is whole, at both workers."""
+import os
+import re
+import signal
+import subprocess
+import sys
+
+sys.path.insert(0, os.path.join(os.environ["MR_SOURCE"], "tests", "system", "lib"))
+import system  # pylint: disable=wrong-import-position
+from system import check
+
+STACK = ["transaction", "wait_for_word"]
+OPTIONS = ("--outer", "main,work", "--metrics", "127.0.0.1:0")
+
+
+def transaction(master, longer_than_ns=0):
+    """What is told of it, once it is, and has taken so long."""
+    for row in master.get("/api/v1/open")["open"]:
+        if row["site"]["name"] == "transaction" and row["oldest_for_ns"] > longer_than_ns:
+            check([site["name"] for site in row["stack"]] == STACK, f"stack {row['stack']}")
+            return row
+    return None
+
+
+def handovers(worker, kind):
+    return int(re.search(rf'^millrace_connections\{{event="handovers_{kind}"\}} (\d+)$', worker.get_text("/metrics"), re.M).group(1))
+
+
+def answered(master):
+    return sum(row["ok"] for row in master.get("/api/v1/entries")["entries"] if row["name"] == "answer")
+
+
+def check_calls(master, at_least_ns):
+    rows = master.get("/api/v1/paths?form=list&limit=1000")["paths"]
+    for name in ("main", "work", "transaction", "wait_for_word", "commit"):
+        found = [row for row in rows if row["site"]["name"] == name]
+        check(len(found) == 1, f"{name}: {len(found)} paths, of {rows}")
+        row = found[0]
+        check((row["ok"], row["incomplete"]) == (1, 0), f"{name}: {row}")
+        check(name == "commit" or row["total_ns"] > at_least_ns, f"{name} took less than {at_least_ns} ns: {row}")
+    entries = {row["name"]: row for row in master.get("/api/v1/entries")["entries"]}
+    check(set(entries) == {"transaction", "answer"}, f"entry points {sorted(entries)}")
+    check(entries["transaction"]["traces"]["incomplete"] == 1, f"{entries['transaction']}")  # which calls of it had ended is not told
+    check(entries["answer"]["traces"]["incomplete"] <= 1, f"{entries['answer']}")  # the one that was open when it moved
+    ledger = master.get("/api/v1/ledger")["ledger"]
+    check(ledger["balanced"] and ledger["held"] == 0 and ledger["lost"] == 0, f"{ledger}")
+
+
+def test():
+    with system.System() as chain:
+        program = chain.folder / "program"
+        system.compile_program(program, [system.SOURCE / "tests/system/open/moved.c"])
+        master = chain.master()
+        first = chain.worker(master.endpoint, *OPTIONS)
+        traced = subprocess.Popen([program], env=chain.environment(MILLRACE_ENDPOINT=first.endpoint))
+        try:
+            system.wait_until(lambda: transaction(master), 20, "the transaction is open")
+            system.wait_until(lambda: answered(master) >= 100, 20, "100 answers")
+            before = transaction(master)["oldest_for_ns"]
+            chain.stop(first)
+            before_moved = answered(master)
+            second = chain.worker(master.endpoint, *OPTIONS, listen=first.ready["listen"])
+            system.wait_until(lambda: transaction(master, before), 20, "the transaction is open, as the second worker tells")
+            check(handovers(second, "taken") == 1, "the second worker was told where the streams stood")
+            system.wait_until(lambda: answered(master) >= before_moved + 100, 20, "100 answers more")
+            traced.send_signal(signal.SIGUSR1)
+            check(traced.wait(20) == 0, f"the program ended with {traced.returncode}")
+        finally:
+            traced.kill()
+            traced.wait()
+        chain.stop(second)
+        check_calls(master, before)
+
+
+if __name__ == "__main__":
+    system.main(test)
