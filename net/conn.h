@@ -112,7 +112,7 @@ enum mr_status mr_conn_ack(struct mr_conn *conn, uint64_t sequence, uint64_t cre
 enum mr_status mr_conn_move(struct mr_conn *conn, uint32_t jitter_ms);
 /*
  * What the next receiver must know, behind BYE (moving) and before the connection is closed: 1 to MR_RESUME_BYTES_MAX bytes
- * (FORMAT.md section 9), with the sequence of the last frame that we have. To a peer whose HELLO says that it keeps some, and of
+ * (FORMAT.md section 10), with the sequence of the last frame that we have. To a peer whose HELLO says that it keeps some, and of
  * all payloads no more than it says. MR_ELIMIT when they do not fit the output, MR_EIO.
  */
 enum mr_status mr_conn_resume(struct mr_conn *conn, uint64_t sequence,

@@ -184,7 +184,8 @@ struct mr_batch {
     uint32_t trace_count;
     /* END */
     uint32_t end_state; /* enum mr_source_state: finished or died */
-    bool is_handed_over; /* another receiver goes on with its streams (pipeline/handover.h) */
+    bool
+        is_handed_over; /* another receiver goes on with its streams (pipeline/handover.h) */
     /* MARK of gather: the batches that it speaks of, the first of them; linked by `next`, owned */
     struct mr_batch *unit;
     struct mr_batch *next; /* link for whoever owns it (free lists, queues) */

@@ -50,8 +50,7 @@ static enum mr_status put_site(struct mr_handover *handover, const struct mr_sit
     uint8_t id[16];
     uint32_t told;
     size_t at;
-    enum mr_status status =
-        mr_table_find_or_add(&handover->sites, site->id, here, &told);
+    enum mr_status status = mr_table_find_or_add(&handover->sites, site->id, here, &told);
 
     if (status != MR_OK || told != here)
         return status;

@@ -96,7 +96,8 @@ struct mr_source {
     uint32_t serial; /* among the sources of its sender, 1, 2, ...; for the spool */
     bool is_resumed; /* decode has made the streams of `resume` */
     struct mr_resume *resume; /* owned; NULL: it began here. Set before its first batch */
-    struct mr_handover handover; /* reduce's until [D]: what it takes along when it moves */
+    struct mr_handover
+        handover; /* reduce's until [D]: what it takes along when it moves */
     struct mr_source_info info; /* strings owned */
     char *text;
     const char *scope_host; /* "" unless grouped by host */

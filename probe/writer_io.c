@@ -65,6 +65,8 @@ static void on_welcomed(void *context, uint64_t next_sequence)
 
     (void)next_sequence;
     writer->is_welcomed = true;
+    /* Of threads that hang nothing else may come: it goes on with them at our first frame. */
+    writer->sync_at_ns = 0;
     mr_writer_choose_for_connection(writer);
 }
 

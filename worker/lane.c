@@ -141,8 +141,10 @@ void mr_lane_close(struct mr_lane *lane, struct mr_connection *connection)
         mr_lane_end_source(lane, sender, state_after(connection->conn.bye_reason));
         mr_lane_count(&lane->config.counters->finished, 1);
     }
-    if (connection->leaving)
+    if (connection->leaving) {
+        mr_lane_count_handover_lost(lane, connection);
         let_source(lane, connection->leaving);
+    }
     mr_lane_count(&lane->config.counters->duplicates, connection->conn.stats.duplicates);
     mr_lane_count(&lane->config.counters->open, (uint64_t)-1);
     mr_connection_list_remove(&lane->open, connection);

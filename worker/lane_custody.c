@@ -177,8 +177,8 @@ static bool has_source(struct mr_lane *lane, struct mr_lane_sender *sender,
                       &sender->source) != MR_OK)
         return false;
     sender->source->is_continuation |= next_sequence > 1;
-    connection->conn.takes_resume = sender->source->role == MR_ROLE_PROBE &&
-                                    connection->hello.hello.resume_max > 0;
+    connection->conn.takes_resume =
+        sender->source->role == MR_ROLE_PROBE && connection->hello.hello.resume_max > 0;
     sender->lacks_dictionary = sender->source->is_continuation;
     return true;
 }

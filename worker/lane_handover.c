@@ -22,23 +22,30 @@ static bool may_hand_over(const struct mr_connection *connection)
            !mr_source_is_broken(source);
 }
 
-/* What cannot be given is not counted anywhere, but as held. */
-static void give(struct mr_lane *lane, struct mr_connection *connection)
+/* False: it is not there any more. */
+static bool give(struct mr_lane *lane, struct mr_connection *connection)
 {
-    const struct mr_source *source = connection->leaving;
+    struct mr_source *source = connection->leaving;
     struct mr_conn *conn = &connection->conn;
     struct mr_span rest = mr_buffer_span(&source->handover.bytes), payload;
     enum mr_status status = MR_OK;
 
     while (!mr_status_is_error(status) && mr_handover_next(&rest, &payload))
         status = mr_conn_resume(conn, conn->next_sequence - 1, payload);
-    if (!mr_status_is_error(status)) {
-        mr_lane_count(&lane->config.counters->handovers_given, 1);
-        return;
-    }
-    mr_log_info("%s: it left before it was told where its open calls stand: they are not "
-                "counted",
-                conn->peer);
+    if (mr_status_is_error(status))
+        return false;
+    mr_lane_count(&lane->config.counters->handovers_given, 1);
+    connection->leaving = NULL;
+    mr_source_free(source);
+    return true;
+}
+
+void mr_lane_count_handover_lost(struct mr_lane *lane,
+                                 const struct mr_connection *connection)
+{
+    mr_log_info("%s: it left before it was told where its open calls stand: what it has "
+                "open is held, and nobody will tell its end",
+                connection->conn.peer);
     mr_lane_count(&lane->config.counters->handovers_lost, 1);
 }
 
@@ -51,11 +58,12 @@ bool mr_lane_hand_over(struct mr_lane *lane, struct mr_connection *connection)
         connection->has_handed_over = true;
     }
     if (connection->leaving) {
-        if (!mr_source_is_done(connection->leaving))
+        /* Who goes on from the spool must not have its streams, too. */
+        if (!mr_source_is_done(connection->leaving) ||
+            !mr_lane_is_covered(connection->sender))
             return lane->status == MR_OK;
-        give(lane, connection);
-        mr_source_free(connection->leaving);
-        connection->leaving = NULL;
+        if (!give(lane, connection))
+            return false;
     }
     return mr_conn_flush(&connection->conn) == MR_AGAIN;
 }

@@ -38,6 +38,9 @@ void mr_lane_move_some(struct mr_lane *lane);
  * way, to be called again; false: nothing is left to do.
  */
 bool mr_lane_hand_over(struct mr_lane *lane, struct mr_connection *connection);
+/* Its connection is over before that. */
+void mr_lane_count_handover_lost(struct mr_lane *lane,
+                                 const struct mr_connection *connection);
 /* It was called. */
 bool mr_lane_is_handing_over(const struct mr_connection *connection);
 /* RESUME of a sender that moved here. */

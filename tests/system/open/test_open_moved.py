@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """A worker is stopped, and another one takes its place, as in a rolling update. A transaction that is open all the while stays so, with its
-stack; its calls are counted once, with all of their time; and what goes on beside it is whole, at both workers."""
+stack; its calls are counted once, with all of their time; and what goes on beside it is whole, at both workers. The same with spools, and with a kill of the second
+worker behind it."""
 import os
 import re
 import signal
@@ -28,6 +29,10 @@ def handovers(worker, kind):
     return int(re.search(rf'^millrace_connections\{{event="handovers_{kind}"\}} (\d+)$', worker.get_text("/metrics"), re.M).group(1))
 
 
+def handovers_in_log(worker):
+    return worker.log.read_text().count("it left before it was told")
+
+
 def answered(master):
     return sum(row["ok"] for row in master.get("/api/v1/entries")["entries"] if row["name"] == "answer")
 
@@ -43,28 +48,48 @@ def check_calls(master, at_least_ns):
     entries = {row["name"]: row for row in master.get("/api/v1/entries")["entries"]}
     check(set(entries) == {"transaction", "answer"}, f"entry points {sorted(entries)}")
     check(entries["transaction"]["traces"]["incomplete"] == 1, f"{entries['transaction']}")  # which calls of it had ended is not told
-    check(entries["answer"]["traces"]["incomplete"] <= 1, f"{entries['answer']}")  # the one that was open when it moved
+    check(entries["answer"]["traces"]["incomplete"] <= 2, f"{entries['answer']}")  # those that were open at the move, and at the kill
     ledger = master.get("/api/v1/ledger")["ledger"]
     check(ledger["balanced"] and ledger["held"] == 0 and ledger["lost"] == 0, f"{ledger}")
 
 
-def test():
+def replace(chain, master, worker, *options):
+    """Another worker in its place, once that has ended."""
+    chain.stop(worker)
+    check(handovers_in_log(worker) == 0, "no sender left before it was told what to take along")
+    before = answered(master)
+    second = chain.worker(master.endpoint, *OPTIONS, *options, listen=worker.ready["listen"])
+    return second, before
+
+
+def kill(chain, master, worker, *options):
+    """And starts it again on its spool: it goes on with what it took over."""
+    worker.process.kill()
+    worker.process.wait()
+    answers = answered(master)
+    again = chain.worker(master.endpoint, *OPTIONS, *options, listen=worker.ready["listen"])
+    system.wait_until(lambda: answered(master) >= answers + 100, 20, "100 answers behind the kill")
+    return again
+
+
+def run(spools):
     with system.System() as chain:
         program = chain.folder / "program"
         system.compile_program(program, [system.SOURCE / "tests/system/open/moved.c"])
         master = chain.master()
-        first = chain.worker(master.endpoint, *OPTIONS)
+        options = [("--spool", str(chain.folder / f"spool{i}")) if spools else () for i in range(2)]
+        first = chain.worker(master.endpoint, *OPTIONS, *options[0])
         traced = subprocess.Popen([program], env=chain.environment(MILLRACE_ENDPOINT=first.endpoint))
         try:
             system.wait_until(lambda: transaction(master), 20, "the transaction is open")
             system.wait_until(lambda: answered(master) >= 100, 20, "100 answers")
             before = transaction(master)["oldest_for_ns"]
-            chain.stop(first)
-            before_moved = answered(master)
-            second = chain.worker(master.endpoint, *OPTIONS, listen=first.ready["listen"])
+            second, answers = replace(chain, master, first, *options[1])
             system.wait_until(lambda: transaction(master, before), 20, "the transaction is open, as the second worker tells")
             check(handovers(second, "taken") == 1, "the second worker was told where the streams stood")
-            system.wait_until(lambda: answered(master) >= before_moved + 100, 20, "100 answers more")
+            system.wait_until(lambda: answered(master) >= answers + 100, 20, "100 answers more")
+            if spools:
+                second = kill(chain, master, second, *options[1])
             traced.send_signal(signal.SIGUSR1)
             check(traced.wait(20) == 0, f"the program ended with {traced.returncode}")
         finally:
@@ -72,6 +97,11 @@ def test():
             traced.wait()
         chain.stop(second)
         check_calls(master, before)
+
+
+def test():
+    run(spools=False)
+    run(spools=True)
 
 
 if __name__ == "__main__":

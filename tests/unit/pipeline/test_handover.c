@@ -26,8 +26,8 @@ static void append(struct test_lane *first, struct test_lane *second)
 /* All but what may differ: what is kept of single traces, who was told of when, names. */
 static void drop_what_differs(struct test_text *text)
 {
-    static const char *const kinds[] = {"counter ", "exemplar ",  "open ", "outer ",
-                                        "source ",  "shape path "};
+    static const char *const kinds[] = {"counter ", "exemplar ", "open ",
+                                        "outer ",   "source ",   "shape path "};
 
     for (size_t i = 0; i < sizeof(kinds) / sizeof(*kinds); i++)
         test_text_drop(text, kinds[i]);
@@ -192,7 +192,7 @@ static void without_room_the_ledger_adds_up(void **state)
     (void)state;
     some_lanes(&whole, events, 2, PLENTY);
     assert_string_equal(ledger(&whole), "10 10 0");
-    some_lanes(&shorter, events, 2, 200); /* the ledger of a stream */
+    some_lanes(&shorter, events, 2, 200);                /* the ledger of a stream */
     assert_string_equal(ledger(&shorter), "10 7 0 4:3"); /* budget */
     some_lanes(&none, events, 2, 0);
     assert_string_equal(ledger(&none), "10 7 0 4:3");

@@ -18,6 +18,16 @@ static enum mr_status counting_open(struct mr_filter *filter, const void *config
     return MR_OK;
 }
 
+void lane_rig_put_stream(struct mr_handover *handover)
+{
+    const struct mr_resume_stream stream = {
+        .id = 7, .last = 10, .reduced = 10, .last_ns = MR_SECOND_NS};
+    enum mr_handover_told told;
+
+    assert_int_equal(mr_handover_put(handover, NULL, &stream, &told), MR_OK);
+    assert_int_equal(told, MR_HANDOVER_WHOLE);
+}
+
 static enum mr_status counting_process(struct mr_filter *filter, struct mr_batch *batch)
 {
     struct lane_counting **counting = mr_filter_state(filter);
@@ -27,11 +37,14 @@ static enum mr_status counting_process(struct mr_filter *filter, struct mr_batch
         mr_add_relaxed(&(*counting)->frames, 1);
     }
     if (batch->kind == MR_BATCH_END) {
+        if (batch->is_handed_over)
+            lane_rig_put_stream(&batch->source->handover);
         mr_add_relaxed(&(*counting)->ends, 1);
-        mr_store_release(&batch->source->is_done, true);
-    } else if ((*counting)->passes_on) {
-        return mr_filter_emit(filter, batch);
+        if (!(*counting)->passes_on)
+            mr_store_release(&batch->source->is_done, true);
     }
+    if ((*counting)->passes_on)
+        return mr_filter_emit(filter, batch);
     mr_batch_free(batch);
     return MR_OK;
 }
@@ -42,6 +55,8 @@ static enum mr_status waiting_process(struct mr_filter *filter, struct mr_batch 
 
     while (!mr_load_acquire(&(*counting)->may_take))
         (void)usleep(1000);
+    if (batch->kind == MR_BATCH_END)
+        mr_store_release(&batch->source->is_done, true);
     mr_batch_free(batch);
     return MR_OK;
 }
@@ -244,8 +259,9 @@ struct mr_hello lane_rig_hello(struct lane_rig *rig, uint64_t attempt)
 void lane_rig_send(struct lane_rig *rig, enum mr_frame_type type, uint64_t sequence,
                    struct mr_span payload)
 {
-    uint8_t bytes[64];
+    uint8_t bytes[256];
 
+    assert_true(payload.size <= sizeof(bytes) - MR_WIRE_HEADER_SIZE);
     mr_frame_put_header((uint8_t)type, 0, sequence, payload, bytes);
     memcpy(bytes + MR_WIRE_HEADER_SIZE, payload.data, payload.size);
     assert_int_equal(send(rig->fd, bytes, MR_WIRE_HEADER_SIZE + payload.size, 0),

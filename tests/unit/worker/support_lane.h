@@ -12,6 +12,7 @@
 #ifndef MR_TESTS_UNIT_WORKER_SUPPORT_LANE_H
 #define MR_TESTS_UNIT_WORKER_SUPPORT_LANE_H
 
+#include "pipeline/handover.h"
 #include "worker/lane.h"
 
 #define LANE_MAX_FRAME (1u << 20)
@@ -25,6 +26,9 @@ struct lane_counting {
     bool passes_on; /* likewise: to a filter on a thread, which takes none until it may */
     _Atomic bool may_take;
 };
+
+/* What its graph puts of a source that is handed over: a stream without open calls. */
+void lane_rig_put_stream(struct mr_handover *handover);
 
 struct lane_rig {
     char folder[64];

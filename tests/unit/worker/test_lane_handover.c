@@ -1,0 +1,276 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* worker/lane.h: a sender that moves is given what it takes along, and takes it to the next one. */
+#include "tests/unit/worker/support_lane.h"
+
+#include "net/bytes.h"
+#include "tests/unit/unit_test.h"
+
+#include <sys/socket.h>
+#include <unistd.h>
+
+#define KEEPS (256u << 10)
+
+/* `acked`: frames it knows to be here, all that it sent. */
+static void greet(struct lane_rig *rig, uint64_t attempt, uint64_t acked,
+                  uint32_t resume_max)
+{
+    struct mr_hello hello = lane_rig_hello(rig, attempt);
+
+    hello.oldest = acked + 1;
+    hello.custody.acked = hello.custody.sent = acked;
+    hello.resume_max = resume_max;
+    lane_rig_connect(rig, &hello);
+}
+
+/* A sender that has sent a frame, and says BYE. */
+static void start_leaving(struct lane_rig *rig, uint32_t resume_max,
+                          enum mr_bye_reason reason)
+{
+    uint8_t bye[MR_BYE_SIZE];
+
+    greet(rig, 1, 0, resume_max);
+    assert_int_equal(lane_rig_answer(rig), MR_FRAME_WELCOME);
+    lane_rig_send_chunks(rig, 1);
+    mr_bye_put(reason, bye);
+    lane_rig_send(rig, MR_FRAME_BYE, 0, mr_span_of(bye, sizeof(bye)));
+    lane_rig_settle(rig, 1);
+}
+
+/* The spool has all of it, and the end of its source. */
+static void keep_end(struct lane_rig *rig)
+{
+    while (mr_load_relaxed(&rig->counting.ends) == 0)
+        (void)usleep(1000);
+    lane_rig_commit_end(rig, 1, (struct mr_id){9, 9}, 1);
+}
+
+/* Reads to the end of the connection; the bytes of RESUME that came, ACKs and heartbeats passed over. */
+static struct mr_span rest_of(struct lane_rig *rig, uint8_t *bytes, size_t capacity)
+{
+    struct mr_span rest, found = {0};
+    struct mr_frame frame;
+    size_t size = 0, need;
+    ssize_t got;
+
+    while ((got = recv(rig->fd, bytes + size, capacity - size, 0)) > 0)
+        size += (size_t)got;
+    rest = mr_span_of(bytes, size);
+    while (mr_frame_take(&rest, LANE_MAX_FRAME, &frame, &need, NULL) == MR_OK) {
+        uint64_t sequence;
+
+        if (frame.type != MR_FRAME_RESUME)
+            continue;
+        assert_int_equal(mr_resume_frame_get(frame.payload, &sequence, &found), MR_OK);
+        assert_int_equal(sequence, 1);
+    }
+    return found;
+}
+
+static void one_that_moves_is_given_its_streams(void **state)
+{
+    struct lane_rig *rig = malloc(sizeof(*rig));
+    struct mr_resume *resume = mr_resume_new(NULL);
+    uint8_t bytes[LANE_ANSWER_SIZE];
+    struct mr_span told;
+
+    MR_UNUSED(state);
+    assert_non_null(rig);
+    lane_rig_start(rig);
+    start_leaving(rig, KEEPS, MR_BYE_MOVING);
+    keep_end(rig);
+    told = rest_of(rig, bytes, sizeof(bytes));
+    assert_int_equal(mr_handover_take(resume, told), MR_OK);
+    assert_int_equal(resume->stream_count, 1);
+    assert_int_equal(resume->streams[0].id, 7);
+    assert_int_equal(mr_load_relaxed(&rig->counters.handovers_given), 1);
+    assert_int_equal(mr_load_relaxed(&rig->counters.handovers_lost), 0);
+    lane_rig_stop(rig);
+    mr_resume_free(resume);
+    free(rig);
+}
+
+static void who_ends_or_takes_nothing_along_is_given_nothing(void **state)
+{
+    struct lane_rig *rig = malloc(sizeof(*rig));
+    uint8_t bytes[LANE_ANSWER_SIZE];
+
+    MR_UNUSED(state);
+    assert_non_null(rig);
+    for (int i = 0; i < 2; i++) {
+        lane_rig_start(rig);
+        start_leaving(rig, i ? KEEPS : 0, i ? MR_BYE_FINISHED : MR_BYE_MOVING);
+        assert_int_equal(rest_of(rig, bytes, sizeof(bytes)).size, 0);
+        assert_int_equal(mr_load_relaxed(&rig->counters.handovers_given), 0);
+        assert_int_equal(mr_load_relaxed(&rig->counting.ends), 1);
+        lane_rig_stop(rig);
+    }
+    free(rig);
+}
+
+/* Else who goes on from it would have the streams, too. */
+static void nothing_is_given_before_the_spool_has_the_end(void **state)
+{
+    struct lane_rig *rig = malloc(sizeof(*rig));
+    uint8_t bytes[LANE_ANSWER_SIZE];
+
+    MR_UNUSED(state);
+    assert_non_null(rig);
+    lane_rig_start(rig);
+    start_leaving(rig, KEEPS, MR_BYE_MOVING);
+    while (mr_load_relaxed(&rig->counting.ends) == 0)
+        (void)usleep(1000);
+    (void)usleep(50000); /* some ticks */
+    assert_int_equal(mr_load_relaxed(&rig->counters.handovers_given), 0);
+    keep_end(rig);
+    assert_true(rest_of(rig, bytes, sizeof(bytes)).size > 0);
+    lane_rig_stop(rig);
+    free(rig);
+}
+
+/* Filters on other threads have not all that it sent yet. */
+static void what_is_given_waits_for_the_filters(void **state)
+{
+    struct lane_rig *rig = malloc(sizeof(*rig));
+    uint8_t bytes[LANE_ANSWER_SIZE];
+
+    MR_UNUSED(state);
+    assert_non_null(rig);
+    lane_rig_start(rig);
+    rig->counting.passes_on = true;
+    start_leaving(rig, KEEPS, MR_BYE_MOVING);
+    keep_end(rig);
+    (void)usleep(50000);
+    assert_int_equal(mr_load_relaxed(&rig->counters.handovers_given), 0);
+    mr_store_release(&rig->counting.may_take, true);
+    assert_true(rest_of(rig, bytes, sizeof(bytes)).size > 0);
+    lane_rig_stop(rig);
+    free(rig);
+}
+
+static void one_that_left_before_is_counted(void **state)
+{
+    struct lane_rig *rig = malloc(sizeof(*rig));
+
+    MR_UNUSED(state);
+    assert_non_null(rig);
+    lane_rig_start(rig);
+    start_leaving(rig, KEEPS, MR_BYE_MOVING);
+    while (mr_load_relaxed(&rig->counting.ends) == 0)
+        (void)usleep(1000);
+    (void)close(rig->fd);
+    rig->fd = -1;
+    while (mr_load_relaxed(&rig->counters.handovers_lost) == 0) /* CTest ends it */
+        (void)usleep(1000);
+    assert_int_equal(mr_load_relaxed(&rig->counters.handovers_given), 0);
+    lane_rig_stop(rig);
+    free(rig);
+}
+
+/* A RESUME of what the lane's graph puts, with what `byte` of it is changed by, and this sequence. */
+static void send_resume(struct lane_rig *rig, uint64_t sequence, size_t byte,
+                        uint8_t change)
+{
+    struct mr_handover handover;
+    uint8_t payload[200];
+    size_t size;
+
+    mr_handover_init(&handover, KEEPS);
+    lane_rig_put_stream(&handover);
+    size = MR_RESUME_HEAD_SIZE + handover.bytes.size;
+    assert_true(size <= sizeof(payload));
+    mr_resume_frame_put_head(sequence, payload);
+    memcpy(payload + MR_RESUME_HEAD_SIZE, handover.bytes.data, handover.bytes.size);
+    payload[MR_RESUME_HEAD_SIZE + byte] ^= change;
+    lane_rig_send(rig, MR_FRAME_RESUME, 0, mr_span_of(payload, size));
+    mr_handover_fini(&handover);
+}
+
+static uint16_t welcome_flags(struct lane_rig *rig)
+{
+    uint8_t bytes[LANE_ANSWER_SIZE];
+    struct mr_frame frame;
+    struct mr_welcome welcome;
+
+    lane_rig_take_answer(rig, bytes, &frame);
+    assert_int_equal(frame.type, MR_FRAME_WELCOME);
+    assert_int_equal(mr_welcome_get(frame.payload, &welcome), MR_OK);
+    return welcome.flags;
+}
+
+static void what_one_brings_is_taken_before_its_first_frame(void **state)
+{
+    struct lane_rig *rig = malloc(sizeof(*rig));
+
+    MR_UNUSED(state);
+    assert_non_null(rig);
+    lane_rig_start(rig);
+    greet(rig, 1, 0, KEEPS);
+    assert_true(welcome_flags(rig) & MR_WELCOME_TAKES_RESUME);
+    send_resume(rig, 0, 0, 0);
+    send_resume(rig, 0, 0, 0); /* goes on in another frame */
+    lane_rig_send_chunks(rig, 1);
+    assert_int_equal(mr_load_relaxed(&rig->counters.handovers_taken), 1);
+    greet(rig, 2, 1, KEEPS); /* returns to its source: nothing can be brought any more */
+    assert_false(welcome_flags(rig) & MR_WELCOME_TAKES_RESUME);
+    lane_rig_stop(rig);
+    free(rig);
+}
+
+static void what_is_of_another_frame_is_not_used(void **state)
+{
+    struct lane_rig *rig = malloc(sizeof(*rig));
+
+    MR_UNUSED(state);
+    assert_non_null(rig);
+    lane_rig_start(rig);
+    greet(rig, 1, 0, KEEPS);
+    (void)welcome_flags(rig);
+    send_resume(rig, 5, 0, 0);
+    lane_rig_send_chunks(rig, 1);
+    assert_int_equal(mr_load_relaxed(&rig->counters.handovers_taken), 0);
+    assert_int_equal(mr_load_relaxed(&rig->counters.handovers_lost), 1);
+    lane_rig_stop(rig);
+    free(rig);
+}
+
+/* It comes again without, and is welcome. */
+static void what_is_damaged_is_refused(void **state)
+{
+    struct lane_rig *rig = malloc(sizeof(*rig));
+    struct mr_wire_error_text error;
+    uint8_t bytes[LANE_ANSWER_SIZE];
+    struct mr_frame frame;
+
+    MR_UNUSED(state);
+    assert_non_null(rig);
+    lane_rig_start(rig);
+    greet(rig, 1, 0, KEEPS);
+    (void)welcome_flags(rig);
+    send_resume(rig, 0, 1, 0x80); /* the size of the entry */
+    lane_rig_take_answer(rig, bytes, &frame);
+    assert_int_equal(frame.type, MR_FRAME_ERROR);
+    assert_int_equal(mr_error_get(frame.payload, &error), MR_OK);
+    assert_int_equal(error.code, MR_WIRE_ERROR_FORMAT);
+    greet(rig, 2, 0, KEEPS);
+    (void)welcome_flags(rig);
+    lane_rig_send_chunks(rig, 1);
+    assert_int_equal(mr_load_relaxed(&rig->counters.handovers_taken), 0);
+    lane_rig_stop(rig);
+    free(rig);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(one_that_moves_is_given_its_streams),
+        cmocka_unit_test(who_ends_or_takes_nothing_along_is_given_nothing),
+        cmocka_unit_test(nothing_is_given_before_the_spool_has_the_end),
+        cmocka_unit_test(what_is_given_waits_for_the_filters),
+        cmocka_unit_test(one_that_left_before_is_counted),
+        cmocka_unit_test(what_one_brings_is_taken_before_its_first_frame),
+        cmocka_unit_test(what_is_of_another_frame_is_not_used),
+        cmocka_unit_test(what_is_damaged_is_refused),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
