@@ -136,11 +136,32 @@ static bool is_time(uint64_t ns)
     return ns >= MR_SECOND_NS && ns / MR_SECOND_NS < UINT32_MAX;
 }
 
+/* Until when children of the call at `at` can have ended. */
+static uint64_t children_until(const struct mr_resume_stream *stream, uint32_t at)
+{
+    return at + 1 < stream->depth ? stream->calls[at + 1].enter_ns : stream->last_ns;
+}
+
+/* Times do not fall, and what children took is of the call's own time. */
+static bool has_sound_times(const struct mr_resume_stream *stream)
+{
+    uint64_t before_ns = MR_SECOND_NS;
+
+    for (uint32_t i = 0; i < stream->depth; i++) {
+        const struct mr_resume_call *call = &stream->calls[i];
+
+        if (call->enter_ns < before_ns || children_until(stream, i) < call->enter_ns ||
+            children_until(stream, i) - call->enter_ns < call->child_ns)
+            return false;
+        before_ns = call->enter_ns;
+    }
+    return is_time(stream->last_ns);
+}
+
 /* What reconstruct makes: outer frames, then a root and what it calls, roots being as many as there are traces. */
 static bool is_sound(struct mr_resume_stream *stream)
 {
     uint32_t roots = 0;
-    uint64_t before_ns = MR_SECOND_NS;
 
     for (uint32_t i = 0; i < stream->depth; i++) {
         const struct mr_resume_call *call = &stream->calls[i];
@@ -149,14 +170,13 @@ static bool is_sound(struct mr_resume_stream *stream)
 
         if (call->flags & ~MR_RESUME_CALL_FLAGS ||
             (is_outer && (is_root || stream->outer_depth != i)) ||
-            (!is_outer && roots == 0 && !is_root) || call->enter_ns < before_ns)
+            (!is_outer && roots == 0 && !is_root))
             return false;
         stream->outer_depth += is_outer;
         roots += is_root;
-        before_ns = call->enter_ns;
     }
-    return roots == stream->trace_count && is_time(stream->last_ns) &&
-           before_ns <= stream->last_ns && stream->reduced <= stream->last &&
+    return roots == stream->trace_count && has_sound_times(stream) &&
+           stream->reduced <= stream->last &&
            stream->lost_sum <= stream->last - stream->reduced;
 }
 

@@ -308,8 +308,6 @@ static enum mr_status end_streams(struct mr_decode *decode, struct mr_source *so
         if (are_handed_over && stream->id != MR_STREAM_NONE)
             end.flags = MR_EVENT_END_HANDED_OVER;
         end.ns = mr_ticks_ns(&source->ticks, stream->ticks);
-        if (stream->resume && end.ns < stream->resume->last_ns)
-            end.ns = stream->resume->last_ns;
         status = mr_decode_add(decode, stream, &end);
         if (status != MR_OK)
             return status;

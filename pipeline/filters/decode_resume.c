@@ -42,24 +42,30 @@ static struct mr_resume_source give_source(const struct mr_source *source)
     return given;
 }
 
-/* The largest time in ticks that is not after `ns`. */
+/* The smallest time in ticks that is not before `ns`, so that nothing comes before it; MR_TICKS_LIMIT: there is none. */
 static uint64_t ticks_at(const struct mr_source *source, uint64_t ns)
 {
+    const struct mr_clock_info *clock = &source->info.clock;
     uint64_t ticks = 0;
 
     for (uint64_t step = MR_TICKS_LIMIT >> 1; step; step >>= 1)
-        if (mr_clock_info_ns(&source->info.clock, ticks + step) <= ns)
+        if (mr_clock_info_ns(clock, ticks + step - 1) < ns)
             ticks += step;
-    return ticks;
+    return mr_clock_info_ns(clock, ticks) >= ns && mr_ticks_fit(clock, ticks)
+               ? ticks
+               : MR_TICKS_LIMIT;
 }
 
 static enum mr_status resume_stream(struct mr_decode *decode, struct mr_source *source,
                                     const struct mr_resume_stream *from)
 {
+    const uint64_t ticks = ticks_at(source, from->last_ns);
     struct mr_stream *stream;
-    enum mr_status status =
-        mr_source_stream(source, from->id, UINT32_C(1) << 28, &stream);
+    enum mr_status status;
 
+    if (ticks == MR_TICKS_LIMIT) /* a time that this clock never tells */
+        return MR_OK;
+    status = mr_source_stream(source, from->id, UINT32_C(1) << 28, &stream);
     if (status != MR_OK || stream->is_started) /* told twice */
         return status;
     for (uint32_t i = 0; i < from->depth; i++)
@@ -69,7 +75,7 @@ static enum mr_status resume_stream(struct mr_decode *decode, struct mr_source *
     stream->has_counters = source->counter_count > 0;
     stream->base_event = from->base_event;
     stream->next_event = from->base_event + from->last;
-    stream->ticks = ticks_at(source, from->last_ns);
+    stream->ticks = ticks;
     stream->resume = from;
     /* A count of nothing: who follows meets the stream now, and tells what is open of it, though its thread may hang and say no more. */
     return from->depth ? mr_decode_count(decode, stream, 0, 0) : MR_OK;

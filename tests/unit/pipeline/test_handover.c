@@ -344,6 +344,83 @@ static void damaged_bytes_are_refused(void **state)
     test_lane_fini(&lane);
 }
 
+/* What one lane hands over of these calls, and of messages and hand-offs in them. */
+static struct mr_span make_told(struct mr_test_random *random, struct test_lane *lane)
+{
+    static const char *const calls[] = {
+        "+9 +1 +2 -2 +3", "+9 +1 c1 +3 -3 +4 s1",       "+9 +9 l3,0,2 +4",
+        "+1 -1",          "+9 +1 +2 +2 L/2:5 +3 L/3:6", "-4 +9 +1 +2"};
+    static const enum mr_record_kind links[] = {MR_RECORD_SEND, MR_RECORD_RECEIVE,
+                                                MR_RECORD_CAPTURE, MR_RECORD_ATTACH,
+                                                MR_RECORD_DETACH};
+
+    test_lane_init(lane, NULL);
+    test_lane_announce(lane, 1, 9);
+    for (uint64_t i = mr_test_random_below(random, 3); i < 4; i++) {
+        enum mr_record_kind kind = links[mr_test_random_below(random, 5)];
+        uint64_t words[4] = {1 + mr_test_random_below(random, 9), 2, 3, 1};
+        uint32_t count = kind == MR_RECORD_SEND || kind == MR_RECORD_RECEIVE ? 4 : 1;
+
+        test_events_write(lane, calls[mr_test_random_below(random, 6)]);
+        test_lane_record(lane, 1, kind, lane->streams[1].time + 1, words, count);
+        lane->streams[1].events++;
+    }
+    test_lane_send(lane, 1, MR_CHUNK_FIRST);
+    test_lane_hand_over(lane, PLENTY);
+    return mr_buffer_span(&lane->source->handover.bytes);
+}
+
+/* A lane that is told this goes on, whatever it is; MR_EFORMAT: its sender is cut off instead. */
+static enum mr_status go_on_from(struct mr_span told, const struct test_lane *before)
+{
+    struct test_lane lane;
+    struct mr_resume *resume = mr_resume_new(NULL);
+    enum mr_status status = mr_handover_take(resume, told);
+
+    test_lane_init(&lane, NULL);
+    lane.source->is_continuation = true;
+    lane.source->resume = resume;
+    lane.streams[1].next_event = before->streams[1].next_event;
+    lane.streams[1].time = lane.streams[1].chunk_time = before->streams[1].time;
+    if (status != MR_OK)
+        lane.source->resume = NULL;
+    test_events_write(&lane, "-3 -2 +4 -4 L2:5/1:7 -1 -9 +1 u0 +9 +1 -1");
+    test_lane_send(&lane, 1, 0);
+    test_lane_tick(&lane, MR_SECOND_NS);
+    if (mr_test_random_below(&(struct mr_test_random){told.size}, 2))
+        test_lane_hand_over(&lane, PLENTY);
+    else
+        test_lane_end(&lane);
+    if (status != MR_OK)
+        mr_resume_free(resume);
+    test_lane_fini(&lane);
+    return status;
+}
+
+/* Senders may be anyone. */
+static void a_lane_goes_on_from_whatever_it_is_told(void **state)
+{
+    struct mr_test_random random = mr_test_random_new();
+    uint32_t taken = 0, rounds = 1000 / MR_TEST_FEWER;
+
+    (void)state;
+    for (uint32_t i = 0; i < rounds; i++) {
+        struct test_lane before;
+        struct mr_span told = make_told(&random, &before);
+        uint8_t *bytes = malloc(told.size);
+
+        assert_non_null(bytes);
+        memcpy(bytes, told.data, told.size);
+        for (uint64_t changes = mr_test_random_below(&random, 3); changes > 0; changes--)
+            bytes[mr_test_random_below(&random, told.size)] =
+                (uint8_t)mr_test_random_next(&random);
+        taken += go_on_from(mr_span_of(bytes, told.size), &before) == MR_OK;
+        free(bytes);
+        test_lane_fini(&before);
+    }
+    assert_true(taken > rounds / 3 && taken < rounds);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -354,7 +431,8 @@ int main(void)
         cmocka_unit_test(what_is_told_is_cut_into_payloads),
         cmocka_unit_test(a_stream_that_fits_is_told_whole_behind_one_that_does_not),
         cmocka_unit_test(sites_are_told_with_the_stream_that_fits),
-        cmocka_unit_test(damaged_bytes_are_refused)};
+        cmocka_unit_test(damaged_bytes_are_refused),
+        cmocka_unit_test(a_lane_goes_on_from_whatever_it_is_told)};
 
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
