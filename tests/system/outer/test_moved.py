@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The streams of the server of test_outer.py go to another worker, which is killed and goes on from its spool, all within the time that a base
-takes to become sure: what is open below is known to neither, and no call tree counts as whole."""
+"""The streams of the server of test_outer.py go to another worker, which is killed and goes on from its spool, all within the time in which a loop
+is learned: the call tree of each process, which is open all the while, is incomplete, and no other begins."""
 import os
 import pathlib
 import subprocess
@@ -41,7 +41,7 @@ def test():
         check(calls["handle"] == calls["parse"] == calls["answer"], f"calls {calls}")
         for entry in told["entries"]:
             coverage = entry["coverage"]
-            check(entry["shapes"] == coverage["whole"] + coverage["folded"] + coverage["paths"] == 0, f"it is not sure: {entry}")
+            check(entry["shapes"] == coverage["whole"] + coverage["folded"] + coverage["paths"] == 0, f"it was open at the move, and at the kill: {entry}")
 
 
 if __name__ == "__main__":
