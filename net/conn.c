@@ -33,7 +33,8 @@ enum {
     READ_MIN = 256 << 10,
     WRAP_MIN =
         256 << 10, /* so that a buffer of INPUT_MIN never wraps, nor grows for it */
-    OUTPUT_MAX = 1 << 20, /* 20,000 ACK frames that the peer did not read */
+    OUTPUT_MAX =
+        2 << 20, /* 40,000 ACK frames that the peer did not read; all of RESUME */
     DISCARD_MAX = 4 << 20,
 };
 

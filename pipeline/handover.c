@@ -9,6 +9,9 @@
 #define KIND_SITE 1u
 #define KIND_STREAM 2u
 #define SITES_MAX (1u << 16)
+/* About what a stream and a call of it take (pipeline/resume.c). */
+#define STREAM_BYTES 96u
+#define CALL_BYTES 34u
 /* Two payloads in a row are more than one would hold: what their frames need beside, of so many bytes one, and of the last ones. */
 #define FRAMES_SHARE 1024u
 #define FRAMES_LAST 64u
@@ -28,6 +31,17 @@ void mr_handover_fini(struct mr_handover *handover)
 {
     mr_buffer_fini(&handover->bytes);
     mr_table_fini(&handover->sites);
+}
+
+bool mr_handover_promise(struct mr_handover *handover, uint32_t depth)
+{
+    uint32_t bytes = STREAM_BYTES + CALL_BYTES * depth;
+
+    if (depth > MR_HANDOVER_CALLS_MAX ||
+        bytes > handover->bytes_max / 2 - handover->promised)
+        return false;
+    handover->promised += bytes;
+    return true;
 }
 
 static enum mr_status begin_entry(struct mr_buffer *bytes, uint8_t kind, size_t *at)

@@ -5,6 +5,7 @@
  * cut into frames by the lane; read by the lane of the next worker. Nothing read is trusted.
  *
  *     mr_handover_init(&source->handover, hello->resume_max);
+ *     if (mr_handover_promise(&source->handover, depth))                           // of each stream: reconstruct
  *     status = mr_handover_put(&source->handover, sites, &stream, &told);          // of each open stream
  *     while (mr_handover_next(&rest, &payload)) ...                                // for a frame each
  *
@@ -21,7 +22,7 @@
 
 /* Of one payload: a RESUME frame has it behind its sequence. */
 #define MR_HANDOVER_PAYLOAD_MAX ((64u << 10) - 8u)
-#define MR_HANDOVER_BYTES_MAX (512u << 10) /* of all, whatever a sender would keep */
+#define MR_HANDOVER_BYTES_MAX (1u << 20) /* of all, whatever a sender would keep */
 
 enum mr_handover_told {
     MR_HANDOVER_WHOLE,
@@ -29,7 +30,13 @@ enum mr_handover_told {
     MR_HANDOVER_NONE
 };
 
+/* Open calls of a stream: with what else it may have they find room in one payload. */
+#define MR_HANDOVER_CALLS_MAX 1700u
+
+/* `promised` is reconstruct's, the rest reduce's. */
 struct mr_handover {
+    uint32_t
+        promised; /* bytes for streams, of half of bytes_max: the other is for sites and links */
     struct mr_buffer bytes;
     struct mr_table sites; /* that are told: where in `bytes` */
     uint32_t bytes_max;    /* of `bytes`; 0: nothing is taken along */
@@ -38,6 +45,8 @@ struct mr_handover {
 /* `payload_bytes`: what the sender keeps of payloads with their sequences, in all; 0: it takes nothing along. */
 void mr_handover_init(struct mr_handover *handover, uint32_t payload_bytes);
 void mr_handover_fini(struct mr_handover *handover);
+/* Whether a stream with so many open calls finds room, which is taken then; else its calls end here, as if it did not move. */
+bool mr_handover_promise(struct mr_handover *handover, uint32_t depth);
 /*
  * A stream with its open calls (`site` and `site_id` of each are set) and their sites, as far as there is room; `*told`: how far.
  * MR_ENOMEM.

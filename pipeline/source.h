@@ -22,6 +22,7 @@
  *  has_counters
  * counter_ids[i]           decode, once           reduce       plain: set before the first batch with a value of it
  * handover                 reduce                 lane      plain: from the source's making to [D] reduce's, then the lane's
+ * handover.promised        reconstruct            it alone  plain
  * stream.repeat            reduce, then decode    decode    plain: there is none unless both run on one thread
  * everything else          decode (but streams' `reconstruct` and `reduce`: these filters)
  * Pairs: [B]-[W] the text before the flag; [D]-[W], [C]-[F] the filters' last use before the free.

@@ -31,7 +31,7 @@
 /* 140 ms of one thread at full speed (118 M events/s), or one round trip of many. */
 #define MR_WRITER_OUTBOX (UINT64_C(16) << 20)
 /* For what a receiver that moves us away has to say to the next one: open calls, and what they have so far. */
-#define MR_WRITER_RESUME (UINT64_C(256) << 10)
+#define MR_WRITER_RESUME (UINT64_C(1) << 20)
 /* Frames that may be in the outbox; for the sums behind them. A power of two. */
 #define MR_WRITER_FRAMES_MAX 16384
 /*

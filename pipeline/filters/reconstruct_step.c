@@ -446,13 +446,14 @@ static enum mr_status take_end(struct mr_reconstruct *rebuild,
 {
     enum mr_status status;
 
-    if (event->flags & MR_EVENT_END_HANDED_OVER)
+    if (event->flags & MR_EVENT_END_HANDED_OVER &&
+        mr_handover_promise(&stream->stream->source->handover, stream->depth))
         return mr_reconstruct_put(rebuild, event);
     status = break_trace(rebuild, stream, event->ns);
     stream->overflow = 0;
     if (status == MR_OK)
         status = close_above(rebuild, stream, 0, event->ns, MR_EVENT_INCOMPLETE);
-    return status == MR_OK ? mr_reconstruct_put(rebuild, event) : status;
+    return status == MR_OK ? put(rebuild, event->ns, MR_EVENT_STREAM_END, 0, 0) : status;
 }
 
 enum mr_status mr_reconstruct_step(struct mr_reconstruct *rebuild,

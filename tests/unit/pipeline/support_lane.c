@@ -405,7 +405,8 @@ void test_lane_end(struct test_lane *lane)
 
 void test_lane_hand_over(struct test_lane *lane, uint32_t payload_bytes)
 {
-    mr_handover_init(&lane->source->handover, payload_bytes);
+    if (lane->source->handover.bytes_max == 0)
+        mr_handover_init(&lane->source->handover, payload_bytes);
     end(lane, MR_SOURCE_LIVE, true);
 }
 
