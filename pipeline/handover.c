@@ -83,11 +83,14 @@ static enum mr_status put_sites(struct mr_handover *handover,
                                 const struct mr_sites *sites,
                                 const struct mr_resume_stream *stream)
 {
+    const struct mr_resume_lists *lists = stream->lists;
     enum mr_status status = MR_OK;
 
     for (uint32_t i = 0; i < stream->depth && status == MR_OK; i++)
         if (stream->calls[i].site != MR_SITE_UNKNOWN)
             status = put_site(handover, mr_sites_at(sites, stream->calls[i].site));
+    for (uint32_t i = 0; lists && i < lists->node_count && status == MR_OK; i++)
+        status = put_site(handover, mr_sites_at(sites, lists->nodes[i].site));
     return status;
 }
 
@@ -122,16 +125,24 @@ static bool fits(const struct mr_handover *handover, size_t from)
     return bytes->size <= handover->bytes_max;
 }
 
+static void take_site_back(struct mr_handover *handover, size_t before, struct mr_id site)
+{
+    uint32_t told = mr_table_find(&handover->sites, site);
+
+    if (told != MR_TABLE_NONE && told >= before)
+        (void)mr_table_remove(&handover->sites, site);
+}
+
 /* As if it had not been put behind `before`. */
 static void take_back(struct mr_handover *handover, size_t before,
                       const struct mr_resume_stream *stream)
 {
-    for (uint32_t i = 0; i < stream->depth; i++) {
-        uint32_t told = mr_table_find(&handover->sites, stream->calls[i].site_id);
+    const struct mr_resume_lists *lists = stream->lists;
 
-        if (told != MR_TABLE_NONE && told >= before)
-            (void)mr_table_remove(&handover->sites, stream->calls[i].site_id);
-    }
+    for (uint32_t i = 0; i < stream->depth; i++)
+        take_site_back(handover, before, stream->calls[i].site_id);
+    for (uint32_t i = 0; lists && i < lists->node_count; i++)
+        take_site_back(handover, before, lists->nodes[i].site_id);
     mr_buffer_truncate(&handover->bytes, before);
 }
 
@@ -160,6 +171,9 @@ enum mr_status mr_handover_put(struct mr_handover *handover, const struct mr_sit
     enum mr_status status = try_to_put(handover, sites, stream, &is_told);
 
     *told = MR_HANDOVER_WHOLE;
+    shorter.lists = NULL;
+    if (status == MR_OK && !is_told && stream->lists)
+        status = try_to_put(handover, sites, &shorter, &is_told);
     if (status != MR_OK || is_told)
         return status;
     shorter.depth = shorter.trace_count = shorter.landing_count = 0;

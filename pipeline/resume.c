@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * stream:  base_event, last, reduced, lost_sum, closed, last_ns u64; trace_count u32 (and UNSURE, LANDED), that many u64; depth u32, that
- *          many {enter_ns, child_ns u64, site 16 bytes, flags u16}; of LANDED: count u32, that many {at u32, tag u16}; then resume_links.c, if it has any
+ * stream:  base_event, last, reduced, lost_sum, closed, last_ns u64; trace_count u32 (and UNSURE, LANDED, LISTS), that many u64; depth u32, that
+ *          many {enter_ns, child_ns u64, site 16 bytes, flags u16}; of LANDED: count u32, that many {at u32, tag u16}; of LISTS: resume_lists.c;
+ *          then resume_links.c, if it has any
  * site:    0, path, build-id, offset u64 (a function) or 1, app, name, file, line u32, flags u8 (a span); strings: size u32, bytes
  */
 #include "pipeline/resume.h"
@@ -19,6 +20,7 @@
 /* Of trace_count. An older version, which knows none of them, begins the stream anew. */
 #define UNSURE (UINT32_C(1) << 31) /* the base is */
 #define LANDED (UINT32_C(1) << 30) /* there are landings */
+#define LISTS (UINT32_C(1) << 29)  /* there are lists */
 #define LANDING_SIZE 6u
 #define SITES_MAX (1u << 20)
 #define SITE_BYTES_MAX (64u << 10)
@@ -39,6 +41,7 @@ struct mr_resume *mr_resume_new(const struct mr_resume_sites *sites)
 static void free_stream(struct mr_resume_stream *stream)
 {
     free(stream->calls);
+    mr_resume_free_lists(stream->lists);
     mr_resume_free_links(stream->links);
 }
 
@@ -101,7 +104,8 @@ enum mr_status mr_resume_put_stream(struct mr_buffer *buffer,
     at = mr_put_u64(at, stream->closed);
     at = mr_put_u64(at, stream->last_ns);
     at = mr_put_u32(at, stream->trace_count | (stream->is_base_unsure ? UNSURE : 0) |
-                            (stream->landing_count ? LANDED : 0));
+                            (stream->landing_count ? LANDED : 0) |
+                            (stream->lists ? LISTS : 0));
     for (uint32_t i = 0; i < stream->trace_count; i++)
         at = mr_put_u64(at, stream->trace_calls[i]);
     at = mr_put_u32(at, stream->depth);
@@ -115,7 +119,10 @@ enum mr_status mr_resume_put_stream(struct mr_buffer *buffer,
     }
     put_landings(stream, at);
     mr_buffer_commit(buffer, size);
-    return stream->links ? mr_resume_put_links(buffer, stream->links) : MR_OK;
+    if (stream->lists)
+        status = mr_resume_put_lists(buffer, stream->lists);
+    return status == MR_OK && stream->links ? mr_resume_put_links(buffer, stream->links)
+                                            : status;
 }
 
 bool mr_resume_shorten(struct mr_span bytes, uint8_t out[MR_RESUME_SHORT_SIZE])
@@ -211,9 +218,22 @@ static bool take_landings(struct mr_resume_stream *stream, struct mr_span *bytes
     return true;
 }
 
+/* Of one call tree alone it is known which calls are inside. */
+static enum mr_status take_lists(struct mr_resume_stream *stream, struct mr_span *bytes)
+{
+    uint32_t root = 0;
+
+    if (stream->trace_count != 1)
+        return MR_EFORMAT;
+    while (!(stream->calls[root].flags & MR_EVENT_ROOT)) /* there is one: is_sound() */
+        root++;
+    return mr_resume_take_lists(bytes, stream->depth - root, &stream->lists);
+}
+
 static enum mr_status take_stream(struct mr_resume_stream *stream, struct mr_span bytes)
 {
-    bool has_landings;
+    enum mr_status status = MR_OK;
+    bool has_landings, has_lists;
 
     if (!mr_span_take_u64(&bytes, &stream->base_event) ||
         !mr_span_take_u64(&bytes, &stream->last) ||
@@ -225,7 +245,8 @@ static enum mr_status take_stream(struct mr_resume_stream *stream, struct mr_spa
         return MR_EFORMAT;
     stream->is_base_unsure = (stream->trace_count & UNSURE) != 0;
     has_landings = (stream->trace_count & LANDED) != 0;
-    stream->trace_count &= ~(UNSURE | LANDED);
+    has_lists = (stream->trace_count & LISTS) != 0;
+    stream->trace_count &= ~(UNSURE | LANDED | LISTS);
     if (stream->trace_count > MR_RESUME_TRACES_MAX)
         return MR_EFORMAT;
     for (uint32_t i = 0; i < stream->trace_count; i++)
@@ -242,7 +263,10 @@ static enum mr_status take_stream(struct mr_resume_stream *stream, struct mr_spa
     if (!take_calls(stream, &bytes) || !is_sound(stream) ||
         (has_landings && !take_landings(stream, &bytes)))
         return MR_EFORMAT;
-    return bytes.size ? mr_resume_take_links(bytes, &stream->links) : MR_OK;
+    if (has_lists)
+        status = take_lists(stream, &bytes);
+    return status == MR_OK && bytes.size ? mr_resume_take_links(bytes, &stream->links)
+                                         : status;
 }
 
 enum mr_status mr_resume_add_stream(struct mr_resume *resume, uint32_t id,

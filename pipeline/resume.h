@@ -4,8 +4,8 @@
  * was killed, or the next one, goes on as if nothing had been: the open calls of every stream with their times, the ledger, the source's clock. Written by decode
  * (the source) and reduce (the streams) as bytes of marks, read by who starts again; nothing read is trusted.
  *
- * What is not told: which calls of an open trace have closed already (it ends incomplete, with its calls and times right), values of
- * counters at the enters. Sends, receives and hand-offs of parts that have not gone up yet are told: a trace of several parts is one,
+ * What is not told: which calls of an open trace have closed already, unless it moves (else it ends incomplete, with its calls and times
+ * right), values of counters at the enters. Sends, receives and hand-offs of parts that have not gone up yet are told: a trace of several parts is one,
  * incomplete where a call tree of it was open.
  *
  *     status = mr_resume_add_stream(resume, id, bytes);       // MR_EFORMAT: damaged
@@ -68,6 +68,31 @@ struct mr_resume_links {
     struct mr_part_edge *edges;                       /* owned; of parts that were read */
 };
 
+struct mr_resume_list {
+    uint32_t first, count; /* in `children` */
+};
+
+/* A subtree that has ended, of an open call tree. */
+struct mr_resume_node {
+    struct mr_id site_id;
+    uint32_t site;              /* of the lane; set by decode */
+    struct mr_resume_list list; /* of nodes before it */
+};
+
+/*
+ * Which calls of the open call tree have ended: of the only one, if it may become a shape still. Children as in pipeline/shapes.h, but
+ * for the number, which is the place in `nodes`, from 1 on.
+ */
+struct mr_resume_lists {
+    enum mr_exactness exactness;
+    bool is_folded;
+    uint32_t node_count, call_count;
+    struct mr_resume_node *nodes; /* owned, as are the others */
+    struct mr_resume_list *calls; /* of each open call, from the root on */
+    uint64_t *children;
+    uint32_t child_count, child_capacity;
+};
+
 struct mr_resume_stream {
     uint32_t id;
     uint64_t base_event, last, reduced, lost_sum; /* the ledger, as told */
@@ -80,6 +105,7 @@ struct mr_resume_stream {
     struct mr_resume_call *calls; /* owned; outermost first */
     struct mr_resume_landing landings[MR_RESUME_LANDINGS_MAX]; /* outermost first */
     uint32_t landing_count;
+    struct mr_resume_lists *lists; /* owned; NULL: not told */
     struct mr_resume_links *links; /* owned; NULL: it has none */
 };
 
@@ -129,6 +155,16 @@ enum mr_status mr_resume_put_stream(struct mr_buffer *buffer,
  * know its base. False: damaged.
  */
 bool mr_resume_shorten(struct mr_span bytes, uint8_t out[MR_RESUME_SHORT_SIZE]);
+
+/* resume_lists.c: `calls` are there from the root on. MR_ENOMEM; taking: MR_EFORMAT, damaged. `lists` is the caller's whatever comes of it. */
+enum mr_status mr_resume_put_lists(struct mr_buffer *buffer,
+                                   const struct mr_resume_lists *lists);
+enum mr_status mr_resume_take_lists(struct mr_span *rest, uint32_t calls,
+                                    struct mr_resume_lists **lists);
+void mr_resume_free_lists(struct mr_resume_lists *lists); /* NULL allowed */
+/* Another child of a list, which is the last that got one. MR_ENOMEM. */
+enum mr_status mr_resume_lists_add(struct mr_resume_lists *lists,
+                                   struct mr_resume_list *list, uint64_t child);
 
 /* resume_links.c: the end of a stream's bytes. MR_ENOMEM; taking: MR_EFORMAT, damaged. `links` is the caller's whatever comes of it. */
 enum mr_status mr_resume_put_links(struct mr_buffer *buffer,

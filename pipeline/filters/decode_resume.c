@@ -56,6 +56,12 @@ static uint64_t ticks_at(const struct mr_source *source, uint64_t ns)
                : MR_TICKS_LIMIT;
 }
 
+static uint32_t site_of(const struct mr_decode *decode, const struct mr_source *source,
+                        struct mr_id id)
+{
+    return mr_resume_site(source->resume->sites, id, decode->sites);
+}
+
 static enum mr_status resume_stream(struct mr_decode *decode, struct mr_source *source,
                                     const struct mr_resume_stream *from)
 {
@@ -69,8 +75,10 @@ static enum mr_status resume_stream(struct mr_decode *decode, struct mr_source *
     if (status != MR_OK || stream->is_started) /* told twice */
         return status;
     for (uint32_t i = 0; i < from->depth; i++)
-        from->calls[i].site =
-            mr_resume_site(source->resume->sites, from->calls[i].site_id, decode->sites);
+        from->calls[i].site = site_of(decode, source, from->calls[i].site_id);
+    for (uint32_t i = 0; from->lists && i < from->lists->node_count; i++)
+        from->lists->nodes[i].site =
+            site_of(decode, source, from->lists->nodes[i].site_id);
     stream->is_started = true;
     stream->has_counters = source->counter_count > 0;
     stream->base_event = from->base_event;

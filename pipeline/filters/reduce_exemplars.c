@@ -428,6 +428,10 @@ enum mr_status mr_reduce_exemplars_end(struct mr_reduce *reduce,
     enum mr_status status = MR_OK;
     uint32_t why = 0;
 
+    if (trace->is_partial) {
+        mr_reduce_exemplars_drop(reduce, trace);
+        return MR_OK;
+    }
     if (reduce->asked.open && kept->path != MR_PATH_NONE)
         mr_reduce_asked_end(reduce, stream, trace, kept, close);
     if (reduce->config->exemplar_calls > 0 && kept->path != MR_PATH_NONE)

@@ -46,10 +46,12 @@ enum mr_status mr_reduce_hand_over(struct mr_reduce *reduce,
     enum mr_handover_told told;
     enum mr_status status = mr_reduce_give_stream(reduce, stream, &links, &given);
 
-    if (status != MR_OK)
-        return status;
-    status = mr_handover_put(&stream->stream->source->handover, reduce->config->sites,
-                             &given, &told);
+    if (status == MR_OK)
+        status = mr_reduce_lists_give(reduce, stream, &given.lists);
+    if (status == MR_OK)
+        status = mr_handover_put(&stream->stream->source->handover, reduce->config->sites,
+                                 &given, &told);
+    mr_resume_free_lists(given.lists);
     free(given.calls);
     if (status != MR_OK)
         return status;

@@ -276,7 +276,8 @@ static enum mr_status reopen_all(struct mr_reduce *reduce,
         stream->traces[i].closed -= from->trace_calls[i];
         stream->traces[i].is_carried = true;
     }
-    mr_reduce_break_traces(stream); /* which calls of it have ended is not known */
+    if (status == MR_OK && !mr_reduce_lists_take(reduce, stream, from))
+        mr_reduce_break_traces(stream); /* which calls of it have ended is not known */
     if (status == MR_OK && stream->trace_count)
         mr_reduce_exemplars_carry(reduce, stream, from->depth);
     return status;

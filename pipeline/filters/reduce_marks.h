@@ -11,6 +11,7 @@
 
 struct mr_reduce;
 struct mr_resume_links;
+struct mr_resume_lists;
 struct mr_resume_stream;
 
 struct mr_reduce_marks {
@@ -49,6 +50,13 @@ enum mr_status mr_reduce_give_stream(const struct mr_reduce *reduce,
 /* The stream ends here, as another receiver goes on with it: nothing that is open is counted, but where it finds no room. MR_ENOMEM. */
 enum mr_status mr_reduce_hand_over(struct mr_reduce *reduce,
                                    struct mr_reduce_stream *stream);
+/* reduce_lists.c: what of the only open call tree has ended; NULL in `*lists`: that is not to be told. MR_ENOMEM. */
+enum mr_status mr_reduce_lists_give(const struct mr_reduce *reduce,
+                                    const struct mr_reduce_stream *stream,
+                                    struct mr_resume_lists **lists);
+/* The calls of `from` are open again. False: its call tree cannot become a shape. */
+bool mr_reduce_lists_take(struct mr_reduce *reduce, struct mr_reduce_stream *stream,
+                          const struct mr_resume_stream *from);
 /* A new stream goes on where another process stood. */
 enum mr_status mr_reduce_resume(struct mr_reduce *reduce,
                                 struct mr_reduce_stream *stream);

@@ -68,6 +68,7 @@ struct mr_trace {
     bool is_over;   /* past a limit: no shape */
     bool is_folded;
     bool is_carried; /* it began in an earlier batch */
+    bool is_partial; /* it began at another worker: nobody has all of its calls */
 };
 
 #define MR_REDUCE_SPAN_COUNTERS_MAX                                                      \

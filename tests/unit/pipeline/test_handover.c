@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A stream whose sender moves from one worker to another (pipeline/handover.h): what both lanes tell is what one would, but that call trees
- * that were open then have no shape.
+ * A stream whose sender moves from one worker to another (pipeline/handover.h): what both lanes tell is what one would.
  */
 #include "pipeline/handover.h"
 
@@ -34,11 +33,21 @@ static void drop_what_differs(struct test_text *text)
     test_text_sort(text);
 }
 
-static void one_lane(struct test_text *text, const char *events)
+static void begin(struct test_lane *lane, enum mr_exactness exactness)
+{
+    struct mr_reduce_config reduce = MR_REDUCE_CONFIG_DEFAULT;
+    const struct test_options options = {.reduce = &reduce};
+
+    reduce.exactness = exactness;
+    test_lane_init(lane, &options);
+}
+
+static void one_lane(struct test_text *text, const char *events,
+                     enum mr_exactness exactness)
 {
     struct test_lane lane;
 
-    test_lane_init(&lane, NULL);
+    begin(&lane, exactness);
     test_lane_announce(&lane, 1, 9);
     test_events_write(&lane, events);
     test_lane_send(&lane, 1, MR_CHUNK_FIRST | MR_CHUNK_LAST);
@@ -49,14 +58,15 @@ static void one_lane(struct test_text *text, const char *events)
 }
 
 /* One behind the other, which took along so many bytes each time. */
-static void some_lanes(struct test_text *text, const char *const *events, uint32_t count,
-                       uint32_t payload_bytes)
+static void some_lanes_of(struct test_text *text, const char *const *events,
+                          uint32_t count, uint32_t payload_bytes,
+                          enum mr_exactness exactness)
 {
     struct test_lane lanes[4];
 
     assert_true(count > 0 && count <= 4);
     for (uint32_t i = 0; i < count; i++) {
-        test_lane_init(&lanes[i], NULL);
+        begin(&lanes[i], exactness);
         if (i)
             test_lane_go_on(&lanes[i], &lanes[i - 1]);
         lanes[i].is_repeating = i > 0;
@@ -78,11 +88,14 @@ static void some_lanes(struct test_text *text, const char *const *events, uint32
         test_lane_fini(&lanes[i]);
 }
 
-/*
- * "+1 | -1": a lane for each part. Where there is one for all, a loss of nothing breaks the open trees between two, and takes the ns that
- * the next lane waits.
- */
-static void expect_as_one(const char *text)
+static void some_lanes(struct test_text *text, const char *const *events, uint32_t count,
+                       uint32_t payload_bytes)
+{
+    some_lanes_of(text, events, count, payload_bytes, MR_EXACTNESS_FOLDED);
+}
+
+/* "+1 | -1": a lane for each part. "t0" is the ns that the next lane waits. */
+static void expect_as_one_of(const char *text, enum mr_exactness exactness)
 {
     struct test_text one = {0}, some = {0};
     char all[4096] = "", parts[4][4096];
@@ -96,17 +109,22 @@ static void expect_as_one(const char *text)
         (void)snprintf(parts[count], sizeof(parts[count]), "%s%.*s", count ? "t0 " : "",
                        (int)size, rest);
         (void)snprintf(all + strlen(all), sizeof(all) - strlen(all), "%s%.*s",
-                       count ? "l0,0,0 " : "", (int)size, rest);
+                       count ? "t0 " : "", (int)size, rest);
         events[count] = parts[count];
         count++;
         rest += size;
         rest += strspn(rest, "| ");
     }
-    one_lane(&one, all);
-    some_lanes(&some, events, count, PLENTY);
+    one_lane(&one, all, exactness);
+    some_lanes_of(&some, events, count, PLENTY, exactness);
     test_text_compare(&one, &some);
     test_text_fini(&one);
     test_text_fini(&some);
+}
+
+static void expect_as_one(const char *text)
+{
+    expect_as_one_of(text, MR_EXACTNESS_FOLDED);
 }
 
 static void a_call_that_is_open_is_counted_by_the_next_one(void **state)
@@ -174,7 +192,21 @@ static void random_streams_are_as_one(void **state)
     (void)state;
     for (uint32_t i = 0; i < 400 / MR_TEST_FEWER; i++) {
         make_events(&random, text, sizeof(text));
-        expect_as_one(text);
+        expect_as_one_of(text, (enum mr_exactness)(i % 3));
+    }
+}
+
+static void what_has_ended_of_an_open_call_is_of_its_shape(void **state)
+{
+    (void)state;
+    for (uint32_t i = 0; i < 3; i++) {
+        enum mr_exactness exactness = (enum mr_exactness)i;
+
+        expect_as_one_of("+9 +1 +2 +3 -3 +3 -3 -2 +2 +3 | -3 +3 -3 -2 -1 -9", exactness);
+        expect_as_one_of("+9 +1 +4 -4 +2 +3 -3 -2 +2 +3 -3 -2 | +2 | +3 -3 -2 -1 -9",
+                         exactness);
+        expect_as_one_of("+9 +1 +2 -2 +5 -5 +2 | -2 +5 | -5 +2 -2 | -1 +1 -1 -9",
+                         exactness);
     }
 }
 
@@ -220,6 +252,99 @@ static void a_stack_that_is_too_deep_ends(void **state)
     free(deeper);
 }
 
+/* Of so many functions that the innermost of some calls of f1 calls, once each, then another worker goes on: what is told. */
+static void trace_of(struct test_text *text, uint32_t depth, uint32_t functions)
+{
+    struct test_lane first, second;
+
+    test_lane_init(&first, NULL);
+    test_lane_announce(&first, 1, 0);
+    for (uint32_t i = 0; i < depth; i++)
+        test_lane_enter(&first, 1, 1, 1);
+    for (uint32_t i = 0; i < functions; i++) {
+        test_lane_enter(&first, 1, 2 + i, 2 + 2 * i);
+        test_lane_exit(&first, 1, 2 + i, 3 + 2 * i);
+    }
+    test_lane_send(&first, 1, MR_CHUNK_FIRST);
+    test_lane_hand_over(&first, PLENTY);
+    test_lane_init(&second, NULL);
+    test_lane_go_on(&second, &first);
+    for (uint32_t i = 0; i < depth; i++)
+        test_lane_exit(&second, 1, 1, 10000);
+    test_lane_send(&second, 1, MR_CHUNK_LAST);
+    test_lane_end(&second);
+    append(&first, &second);
+    test_model(&first, text);
+    test_lane_fini(&first);
+    test_lane_fini(&second);
+}
+
+/* Of 1,500 nodes it is told what has ended, as far as a payload goes: else the trace is incomplete, and its calls and times are right. */
+static void a_tree_of_too_many_nodes_is_incomplete(void **state)
+{
+    struct test_text text = {0};
+
+    (void)state;
+    trace_of(&text, 1, 1400);
+    assert_int_equal(
+        test_text_count(&text, "entry f1 @0 = 1,1401,9999 0,0,0 0,0,0 0,0,0"), 1);
+    assert_int_equal(test_text_count(&text, "path f1 @0 = 1 0 0 self=8599,"), 1);
+    assert_int_equal(test_text_count(&text, "exemplar "),
+                     0); /* nobody has all of its calls */
+    test_text_fini(&text);
+    trace_of(&text, 1, 1600);
+    assert_int_equal(
+        test_text_count(&text, "entry f1 @0 = 0,0,0 0,0,0 0,0,0 1,1601,9999"), 1);
+    assert_int_equal(test_text_count(&text, "path f1 @0 = 1 0 0 self=8399,"), 1);
+    test_text_fini(&text);
+    trace_of(&text, 1000, 1400);
+    assert_int_equal(
+        test_text_count(&text, "entry f1 @0 = 0,0,0 0,0,0 0,0,0 1,2400,9999"), 1);
+    assert_string_equal(ledger(&text), "4800 4800 0");
+    test_text_fini(&text);
+}
+
+static void write_calls(struct test_lane *lane, uint32_t stream, const char *text)
+{
+    for (; *text; text += 2) {
+        uint64_t ns = lane->streams[stream].time + 1;
+
+        if (*text == '+')
+            test_lane_enter(lane, stream, (uint32_t)(text[1] - '0'), ns);
+        else
+            test_lane_exit(lane, stream, (uint32_t)(text[1] - '0'), ns);
+    }
+}
+
+/* The next worker has such calls of others already: there they end in the hot loop, by the hash of their list. */
+static void it_is_of_the_shape_of_others_there(void **state)
+{
+    struct test_lane first, second;
+    struct test_text text = {0};
+
+    (void)state;
+    test_lane_init(&first, NULL);
+    test_lane_announce(&first, 1, 0);
+    write_calls(&first, 1, "+1+2+3-3+4");
+    test_lane_send(&first, 1, MR_CHUNK_FIRST);
+    test_lane_hand_over(&first, PLENTY);
+    test_lane_init(&second, NULL);
+    test_lane_announce(&second, 2, 0);
+    for (uint32_t i = 0; i < 10; i++)
+        write_calls(&second, 2, "+1+2+3-3+4-4-2-1");
+    test_lane_send(&second, 2, MR_CHUNK_FIRST);
+    test_lane_go_on(&second, &first);
+    write_calls(&second, 1, "-4-2-1");
+    test_lane_send(&second, 1, MR_CHUNK_LAST);
+    test_lane_end(&second);
+    append(&first, &second);
+    test_model(&first, &text);
+    assert_int_equal(test_text_count(&text, "shape f1 @0 f1{f2{f3 f4}} = 11 0 44 "), 1);
+    test_text_fini(&text);
+    test_lane_fini(&first);
+    test_lane_fini(&second);
+}
+
 /* Two streams of the same functions, and many that wait. */
 static void begin_streams(struct test_lane *lane, uint32_t depth)
 {
@@ -240,10 +365,10 @@ static void what_is_told_is_cut_into_payloads(void **state)
     uint32_t payloads = 0;
 
     (void)state;
-    begin_streams(&lane, 1000); /* of 34 bytes a call */
+    begin_streams(&lane, 1000); /* of 38 bytes a call */
     test_lane_hand_over(&lane, 1u << 20);
     rest = mr_buffer_span(&lane.source->handover.bytes);
-    assert_true(rest.size > 7 * 34000 && rest.size < 7 * 34000 + 50 * 100 + 1000);
+    assert_true(rest.size > 7 * 38000 && rest.size < 7 * 38000 + 50 * 100 + 1000);
     while (mr_handover_next(&rest, &payload)) {
         payloads++;
         assert_true(payload.size <= MR_HANDOVER_PAYLOAD_MAX);
@@ -431,9 +556,12 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_call_that_is_open_is_counted_by_the_next_one),
+        cmocka_unit_test(what_has_ended_of_an_open_call_is_of_its_shape),
         cmocka_unit_test(random_streams_are_as_one),
         cmocka_unit_test(without_room_what_is_open_ends),
         cmocka_unit_test(a_stack_that_is_too_deep_ends),
+        cmocka_unit_test(a_tree_of_too_many_nodes_is_incomplete),
+        cmocka_unit_test(it_is_of_the_shape_of_others_there),
         cmocka_unit_test(what_is_told_is_cut_into_payloads),
         cmocka_unit_test(a_stream_that_fits_is_told_whole_behind_one_that_does_not),
         cmocka_unit_test(sites_are_told_with_the_stream_that_fits),
