@@ -44,48 +44,64 @@ static enum mr_status push(struct mr_lane *lane, struct mr_batch *batch)
 /* A source that has ended, until its END has passed the lane's filters. */
 struct mr_lane_ended {
     struct mr_source *source;
+    struct mr_source
+        *again; /* NULL, or: ends then, with what that would have handed over */
     struct mr_lane_ended *next;
 };
 
-/* It is no sender's any more; filters know its streams still. */
-static void let_source(struct mr_lane *lane, struct mr_source *source)
+void mr_lane_let_source(struct mr_lane *lane, struct mr_source *source,
+                        struct mr_source *again)
 {
     struct mr_lane_ended *ended = malloc(sizeof(*ended));
 
     if (ended) { /* else it leaks: there is no memory, and the filters may still use it */
-        *ended = (struct mr_lane_ended){source, lane->ended};
+        *ended = (struct mr_lane_ended){source, again, lane->ended};
         lane->ended = ended;
     }
 }
 
-static struct mr_source *push_end(struct mr_lane *lane, struct mr_lane_sender *sender,
-                                  enum mr_source_state state, bool is_handed_over)
+static void push_end(struct mr_lane *lane, struct mr_source *source,
+                     enum mr_source_state state, bool is_handed_over)
 {
     struct mr_batch *batch = mr_batch_new(MR_BATCH_END);
-    struct mr_source *source = sender->source;
 
-    MR_ASSERT(source);
     if (batch) {
         batch->source = source;
         batch->end_state = (uint32_t)state;
         batch->is_handed_over = is_handed_over;
     }
     (void)push(lane, batch);
-    sender->source = NULL;
-    return source;
 }
 
 void mr_lane_end_source(struct mr_lane *lane, struct mr_lane_sender *sender,
                         enum mr_source_state state)
 {
-    let_source(lane, push_end(lane, sender, state, false));
+    MR_ASSERT(sender->source);
+    push_end(lane, sender->source, state, false);
+    mr_lane_let_source(lane, sender->source, NULL);
+    sender->source = NULL;
 }
 
 struct mr_source *mr_lane_hand_source_over(struct mr_lane *lane,
                                            struct mr_lane_sender *sender)
 {
+    struct mr_source *source = sender->source;
+
+    push_end(lane, source, MR_SOURCE_LIVE, true);
     mr_lane_count(&lane->config.counters->finished, 1);
-    return push_end(lane, sender, MR_SOURCE_LIVE, true);
+    sender->source = NULL;
+    return source;
+}
+
+/* Its streams, told to nobody, end here after all. */
+static void end_again(struct mr_lane *lane, const struct mr_lane_ended *ended)
+{
+    if (!mr_lane_take_back(ended->source, ended->again)) {
+        mr_source_free(ended->again);
+        return;
+    }
+    push_end(lane, ended->again, MR_SOURCE_LIVE, false);
+    mr_lane_let_source(lane, ended->again, NULL);
 }
 
 /* `all`: the graph is gone, nobody uses them any more. */
@@ -101,6 +117,10 @@ static void free_ended(struct mr_lane *lane, bool all)
             continue;
         }
         *at = ended->next;
+        if (ended->again && all)
+            mr_source_free(ended->again);
+        else if (ended->again)
+            end_again(lane, ended);
         mr_source_free(ended->source);
         free(ended);
     }
@@ -141,10 +161,8 @@ void mr_lane_close(struct mr_lane *lane, struct mr_connection *connection)
         mr_lane_end_source(lane, sender, state_after(connection->conn.bye_reason));
         mr_lane_count(&lane->config.counters->finished, 1);
     }
-    if (connection->leaving) {
-        mr_lane_count_handover_lost(lane, connection);
-        let_source(lane, connection->leaving);
-    }
+    if (connection->leaving)
+        mr_lane_give_up_handover(lane, connection);
     mr_lane_count(&lane->config.counters->duplicates, connection->conn.stats.duplicates);
     mr_lane_count(&lane->config.counters->open, (uint64_t)-1);
     mr_connection_list_remove(&lane->open, connection);
@@ -559,7 +577,8 @@ static bool leave(void *context, struct mr_lane_sender *sender)
         mr_lane_count(&lane->config.counters->frames_in_doubt, in_doubt);
     }
     if (sender->source && sender->kept && !mr_lane_is_settled(sender)) {
-        let_source(lane, sender->source); /* without an end: who comes after us goes on */
+        mr_lane_let_source(lane, sender->source,
+                           NULL); /* without an end: who comes after us goes on */
         sender->source = NULL;
     } else if (sender->source)
         mr_lane_end_source(lane, sender, MR_SOURCE_LIVE);
@@ -605,6 +624,7 @@ static void end(void *context)
     while (lane->open.first)
         mr_lane_close(lane, lane->open.first);
     mr_senders_sweep(&lane->senders, leave, lane);
+    free_ended(lane, false);
     mr_lane_free_left(lane);
     (void)mr_graph_drain(lane->config.graph); /* its failure is the graph's status */
     mr_store_release(&lane->has_ended, true); /* [E] */

@@ -38,6 +38,7 @@ struct mr_lane_config {
     const char *name;
     uint64_t credit;
     uint64_t source_grace_ns;
+    bool hands_over; /* what is open goes along with senders that move */
     uint32_t max_senders;
     uint32_t max_frame;
     bool group_by_host;

@@ -13,16 +13,17 @@ bool mr_lane_is_handing_over(const struct mr_connection *connection)
     return connection->leaving || connection->has_handed_over;
 }
 
-static bool may_hand_over(const struct mr_connection *connection)
+static bool may_hand_over(const struct mr_lane *lane,
+                          const struct mr_connection *connection)
 {
     const struct mr_source *source = connection->sender->source;
 
-    return connection->conn.bye_reason == MR_BYE_MOVING && source &&
-           source->role == MR_ROLE_PROBE && source->handover.bytes_max > 0 &&
+    return lane->config.hands_over && connection->conn.bye_reason == MR_BYE_MOVING &&
+           source && source->role == MR_ROLE_PROBE && source->handover.bytes_max > 0 &&
            !mr_source_is_broken(source);
 }
 
-/* False: it is not there any more. */
+/* False: it is not there any more, and who knows what it has got. */
 static bool give(struct mr_lane *lane, struct mr_connection *connection)
 {
     struct mr_source *source = connection->leaving;
@@ -32,27 +33,47 @@ static bool give(struct mr_lane *lane, struct mr_connection *connection)
 
     while (!mr_status_is_error(status) && mr_handover_next(&rest, &payload))
         status = mr_conn_resume(conn, conn->next_sequence - 1, payload);
-    if (mr_status_is_error(status))
-        return false;
-    mr_lane_count(&lane->config.counters->handovers_given, 1);
     connection->leaving = NULL;
     mr_source_free(source);
-    return true;
+    mr_lane_count(mr_status_is_error(status) ? &lane->config.counters->handovers_lost
+                                             : &lane->config.counters->handovers_given,
+                  1);
+    return !mr_status_is_error(status);
 }
 
-void mr_lane_count_handover_lost(struct mr_lane *lane,
-                                 const struct mr_connection *connection)
+void mr_lane_give_up_handover(struct mr_lane *lane, struct mr_connection *connection)
 {
-    mr_log_info("%s: it left before it was told where its open calls stand: what it has "
-                "open is held, and nobody will tell its end",
+    struct mr_source *again = NULL;
+
+    mr_log_info("%s: it left before it was told where its open calls stand: they end "
+                "incomplete",
                 connection->conn.peer);
-    mr_lane_count(&lane->config.counters->handovers_lost, 1);
+    mr_lane_count(&lane->config.counters->handovers_late, 1);
+    if (mr_source_new(&connection->hello.hello, lane->config.group_by_host, &again) ==
+        MR_OK) {
+        again->is_continuation = true;
+        again->serial = connection->leaving->serial;
+    }
+    mr_lane_let_source(lane, connection->leaving, again);
+    connection->leaving = NULL;
+}
+
+bool mr_lane_take_back(const struct mr_source *source, struct mr_source *again)
+{
+    struct mr_span rest = mr_buffer_span(&source->handover.bytes), payload;
+    enum mr_status status;
+
+    again->resume = mr_resume_new(NULL);
+    status = again->resume ? MR_OK : MR_ENOMEM;
+    while (status == MR_OK && mr_handover_next(&rest, &payload))
+        status = mr_handover_take(again->resume, payload);
+    return status == MR_OK;
 }
 
 bool mr_lane_hand_over(struct mr_lane *lane, struct mr_connection *connection)
 {
     if (!mr_lane_is_handing_over(connection)) {
-        if (!may_hand_over(connection))
+        if (!may_hand_over(lane, connection))
             return false;
         connection->leaving = mr_lane_hand_source_over(lane, connection->sender);
         connection->has_handed_over = true;

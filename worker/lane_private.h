@@ -21,6 +21,12 @@ void mr_lane_push_frame(struct mr_lane *lane, struct mr_lane_sender *sender,
 /* The source ends as `state` behind all that was pushed. The sender has one. */
 void mr_lane_end_source(struct mr_lane *lane, struct mr_lane_sender *sender,
                         enum mr_source_state state);
+/*
+ * The source is no sender's any more; filters know its streams until it is done. `again` (NULL: none) ends behind it, with what it
+ * would have handed over.
+ */
+void mr_lane_let_source(struct mr_lane *lane, struct mr_source *source,
+                        struct mr_source *again);
 /* The same of a source whose streams another receiver goes on with. It is the caller's, once it is done. */
 struct mr_source *mr_lane_hand_source_over(struct mr_lane *lane,
                                            struct mr_lane_sender *sender);
@@ -38,9 +44,10 @@ void mr_lane_move_some(struct mr_lane *lane);
  * way, to be called again; false: nothing is left to do.
  */
 bool mr_lane_hand_over(struct mr_lane *lane, struct mr_connection *connection);
-/* Its connection is over before that. */
-void mr_lane_count_handover_lost(struct mr_lane *lane,
-                                 const struct mr_connection *connection);
+/* Its connection is over before that: its streams end here. */
+void mr_lane_give_up_handover(struct mr_lane *lane, struct mr_connection *connection);
+/* What `source`, which is done, would have handed over goes to `again`. False: that cannot be. */
+bool mr_lane_take_back(const struct mr_source *source, struct mr_source *again);
 /* It was called. */
 bool mr_lane_is_handing_over(const struct mr_connection *connection);
 /* RESUME of a sender that moved here. */

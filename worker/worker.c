@@ -185,6 +185,7 @@ static enum mr_status start_lanes(struct worker *worker, struct mr_error *error)
                                         .name = worker->lane_names[i],
                                         .credit = options->credit,
                                         .source_grace_ns = options->source_grace_ns,
+                                        .hands_over = options->handover == 0,
                                         .max_senders = (uint32_t)options->max_senders,
                                         .max_frame = (uint32_t)options->max_frame,
                                         .group_by_host = options->group_by == 1,

@@ -140,6 +140,7 @@ static void a_call_that_is_open_is_counted_by_the_next_one(void **state)
     expect_as_one("+9 +1 c1 | +3 -3 -1 -9 +4 -4");
     expect_as_one("+9 +1 +2 +2 L/2:5 +3 | -3 -2 L2:5/2:6 +3 -3 -2 L2:6/1:7 +4 -4 -1 -9");
     expect_as_one("-4 -3 +9 | -9");
+    expect_as_one("+9 +1 +2 -2 +3 | t0"); /* the next one ends with all of it open */
 }
 
 static void add(char *text, size_t capacity, const char *event, uint32_t function)

@@ -39,6 +39,9 @@ static enum mr_status counting_process(struct mr_filter *filter, struct mr_batch
     if (batch->kind == MR_BATCH_END) {
         if (batch->is_handed_over)
             lane_rig_put_stream(&batch->source->handover);
+        else if (batch->source->resume)
+            mr_add_relaxed(&(*counting)->ended_again,
+                           batch->source->resume->stream_count);
         mr_add_relaxed(&(*counting)->ends, 1);
         if (!(*counting)->passes_on)
             mr_store_release(&batch->source->is_done, true);
@@ -106,6 +109,7 @@ void lane_rig_start_on(struct lane_rig *rig, const char *folder, uint64_t grace_
     struct mr_lane_config config = {.name = "lane",
                                     .credit = LANE_MAX_FRAME,
                                     .source_grace_ns = grace_ns,
+                                    .hands_over = true,
                                     .max_senders = 2,
                                     .max_frame = LANE_MAX_FRAME,
                                     .counters = &rig->counters,

@@ -21,7 +21,7 @@
 
 /* A graph of one filter, which counts what comes and what ends. */
 struct lane_counting {
-    _Atomic uint32_t frames, ends;
+    _Atomic uint32_t frames, ends, ended_again; /* the last: streams that were resumed */
     uint32_t frame_us; /* that a frame takes; set before the first comes */
     bool passes_on; /* likewise: to a filter on a thread, which takes none until it may */
     _Atomic bool may_take;
