@@ -289,7 +289,8 @@ static enum mr_status take_run(struct mr_reduce *reduce, struct mr_reduce_stream
     mr_reduce_noted_begin(reduce, stream);
     status = run_events(reduce, stream, &taken);
     reduce->taken += taken;
-    note_time(stream, events, taken);
+    if (reduce->config->has_marks)
+        note_time(stream, events, taken);
     mr_reduce_mark_dirty(reduce, stream); /* a full table may have told it in between */
     if (status == MR_OK && taken && events[taken - 1].kind == MR_EVENT_STREAM_END)
         end_stream(stream);

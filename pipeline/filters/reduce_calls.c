@@ -435,7 +435,7 @@ enum mr_status mr_reduce_step(struct mr_reduce *reduce, struct mr_reduce_stream 
         return learn(reduce, stream, event->ns);
     case MR_EVENT_STREAM_END:
         if (event->flags & MR_EVENT_END_HANDED_OVER)
-            return mr_reduce_hand_over(reduce, stream);
+            return mr_reduce_hand_over(reduce, stream, event->ns);
         MR_ASSERT(stream->depth == 0);
         return stream->links ? mr_reduce_links_end(reduce, stream, event->ns) : MR_OK;
     case MR_EVENT_LINK:

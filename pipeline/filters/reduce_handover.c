@@ -39,13 +39,15 @@ static void count(struct mr_reduce *reduce, const struct mr_reduce_stream *strea
 }
 
 enum mr_status mr_reduce_hand_over(struct mr_reduce *reduce,
-                                   struct mr_reduce_stream *stream)
+                                   struct mr_reduce_stream *stream, uint64_t ns)
 {
     struct mr_resume_stream given;
     struct mr_resume_links links;
     enum mr_handover_told told;
     enum mr_status status = mr_reduce_give_stream(reduce, stream, &links, &given);
 
+    if (given.last_ns < ns) /* of its events none is later */
+        given.last_ns = ns;
     if (status == MR_OK)
         status = mr_reduce_lists_give(reduce, stream, &given.lists);
     if (status == MR_OK)

@@ -47,9 +47,12 @@ enum mr_status mr_reduce_give_stream(const struct mr_reduce *reduce,
                                      const struct mr_reduce_stream *stream,
                                      struct mr_resume_links *links,
                                      struct mr_resume_stream *given);
-/* The stream ends here, as another receiver goes on with it: nothing that is open is counted, but where it finds no room. MR_ENOMEM. */
+/*
+ * The stream ends here, at `ns`, as another receiver goes on with it: nothing that is open is counted, but where it finds no room.
+ * MR_ENOMEM.
+ */
 enum mr_status mr_reduce_hand_over(struct mr_reduce *reduce,
-                                   struct mr_reduce_stream *stream);
+                                   struct mr_reduce_stream *stream, uint64_t ns);
 /* reduce_lists.c: what of the only open call tree has ended; NULL in `*lists`: that is not to be told. MR_ENOMEM. */
 enum mr_status mr_reduce_lists_give(const struct mr_reduce *reduce,
                                     const struct mr_reduce_stream *stream,
