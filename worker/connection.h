@@ -31,6 +31,14 @@ struct mr_round_trip {
     uint64_t start_ns, waited_ns;
 };
 
+/* What a sender that moves takes along. */
+enum mr_handing {
+    MR_HANDING_NOT,
+    MR_HANDING_ENDING, /* what it sent is on its way through the filters, and to the spool */
+    MR_HANDING_GIVING, /* the socket has not taken all of it */
+    MR_HANDING_OVER
+};
+
 struct mr_connection {
     struct mr_conn conn;
     struct mr_hello_message hello; /* owned; empty until HELLO came */
@@ -42,10 +50,10 @@ struct mr_connection {
     struct mr_round_trip trip;
     uint64_t asked_ns;        /* when it was asked to go elsewhere; 0: never */
     uint64_t linger_until_ns; /* 0: not refused */
-    /* worker/lane_handover.c: of one that moves, owned while its END is on its way; bytes of RESUME that it brought. */
-    struct mr_source *leaving;
-    bool has_handed_over;
-    size_t resume_bytes;
+    /* worker/lane_handover.c */
+    enum mr_handing handing;
+    struct mr_source *leaving; /* ENDING: owned */
+    size_t resume_bytes;       /* that it brought */
     bool
         is_stalled; /* the spool is full: nothing is read, and the lane's epoll does not watch it */
     uint64_t stalled_ns; /* since when */

@@ -161,8 +161,7 @@ void mr_lane_close(struct mr_lane *lane, struct mr_connection *connection)
         mr_lane_end_source(lane, sender, state_after(connection->conn.bye_reason));
         mr_lane_count(&lane->config.counters->finished, 1);
     }
-    if (connection->leaving)
-        mr_lane_give_up_handover(lane, connection);
+    mr_lane_give_up_handover(lane, connection);
     mr_lane_count(&lane->config.counters->duplicates, connection->conn.stats.duplicates);
     mr_lane_count(&lane->config.counters->open, (uint64_t)-1);
     mr_connection_list_remove(&lane->open, connection);
@@ -425,8 +424,9 @@ static void tend(struct mr_lane *lane, struct mr_connection *connection)
         try_again(lane, connection);
         return; /* it may be closed */
     }
-    if (mr_lane_is_handing_over(connection)) {
-        if (!mr_lane_hand_over(lane, connection))
+    if (connection->handing != MR_HANDING_NOT) {
+        if (mr_status_is_error(mr_conn_tick(&connection->conn, lane->now_ns)) ||
+            !mr_lane_hand_over(lane, connection))
             mr_lane_close(lane, connection);
         return;
     }

@@ -4,14 +4,10 @@
  * the change of worker. The bytes go to it behind its BYE, when all that it sent has passed the lane's filters, and come
  * with it to the next worker, before its first frame there.
  */
+#include "base/assert.h"
 #include "base/log.h"
 #include "pipeline/source.h"
 #include "worker/lane_private.h"
-
-bool mr_lane_is_handing_over(const struct mr_connection *connection)
-{
-    return connection->leaving || connection->has_handed_over;
-}
 
 static bool may_hand_over(const struct mr_lane *lane,
                           const struct mr_connection *connection)
@@ -23,8 +19,17 @@ static bool may_hand_over(const struct mr_lane *lane,
            !mr_source_is_broken(source);
 }
 
-/* False: it is not there any more, and who knows what it has got. */
-static bool give(struct mr_lane *lane, struct mr_connection *connection)
+/* What of it comes to the sender, if the connection breaks now, nobody knows. */
+static void count_given(struct mr_lane *lane, struct mr_connection *connection,
+                        bool is_given)
+{
+    connection->handing = MR_HANDING_OVER;
+    mr_lane_count(is_given ? &lane->config.counters->handovers_given
+                           : &lane->config.counters->handovers_lost,
+                  1);
+}
+
+static void give(struct mr_lane *lane, struct mr_connection *connection)
 {
     struct mr_source *source = connection->leaving;
     struct mr_conn *conn = &connection->conn;
@@ -34,14 +39,14 @@ static bool give(struct mr_lane *lane, struct mr_connection *connection)
     while (!mr_status_is_error(status) && mr_handover_next(&rest, &payload))
         status = mr_conn_resume(conn, conn->next_sequence - 1, payload);
     connection->leaving = NULL;
+    connection->handing = MR_HANDING_GIVING;
     mr_source_free(source);
-    mr_lane_count(mr_status_is_error(status) ? &lane->config.counters->handovers_lost
-                                             : &lane->config.counters->handovers_given,
-                  1);
-    return !mr_status_is_error(status);
+    if (mr_status_is_error(status))
+        count_given(lane, connection, false);
 }
 
-void mr_lane_give_up_handover(struct mr_lane *lane, struct mr_connection *connection)
+/* It was told nothing yet: its streams end here. */
+static void end_here(struct mr_lane *lane, struct mr_connection *connection)
 {
     struct mr_source *again = NULL;
 
@@ -58,6 +63,14 @@ void mr_lane_give_up_handover(struct mr_lane *lane, struct mr_connection *connec
     connection->leaving = NULL;
 }
 
+void mr_lane_give_up_handover(struct mr_lane *lane, struct mr_connection *connection)
+{
+    if (connection->handing == MR_HANDING_ENDING)
+        end_here(lane, connection);
+    else if (connection->handing == MR_HANDING_GIVING)
+        count_given(lane, connection, false);
+}
+
 bool mr_lane_take_back(const struct mr_source *source, struct mr_source *again)
 {
     struct mr_span rest = mr_buffer_span(&source->handover.bytes), payload;
@@ -72,21 +85,27 @@ bool mr_lane_take_back(const struct mr_source *source, struct mr_source *again)
 
 bool mr_lane_hand_over(struct mr_lane *lane, struct mr_connection *connection)
 {
-    if (!mr_lane_is_handing_over(connection)) {
+    enum mr_status status;
+
+    if (connection->handing == MR_HANDING_NOT) {
         if (!may_hand_over(lane, connection))
             return false;
         connection->leaving = mr_lane_hand_source_over(lane, connection->sender);
-        connection->has_handed_over = true;
+        connection->handing = MR_HANDING_ENDING;
     }
-    if (connection->leaving) {
+    if (connection->handing == MR_HANDING_ENDING) {
         /* Who goes on from the spool must not have its streams, too. */
         if (!mr_source_is_done(connection->leaving) ||
             !mr_lane_is_covered(connection->sender))
             return lane->status == MR_OK;
-        if (!give(lane, connection))
-            return false;
+        give(lane, connection);
     }
-    return mr_conn_flush(&connection->conn) == MR_AGAIN;
+    if (connection->handing == MR_HANDING_OVER)
+        return false;
+    status = mr_conn_flush(&connection->conn);
+    if (status != MR_AGAIN)
+        count_given(lane, connection, status == MR_OK);
+    return status == MR_AGAIN;
 }
 
 static void refuse(struct mr_lane *lane, struct mr_connection *connection,
@@ -103,30 +122,31 @@ void mr_lane_take_resume(struct mr_lane *lane, struct mr_connection *connection,
                          const struct mr_frame *frame)
 {
     struct mr_source *source = connection->sender->source;
-    bool is_first = !source->resume;
+    bool is_first = connection->resume_bytes == 0;
     struct mr_span bytes;
     uint64_t sequence;
     enum mr_status status = mr_resume_frame_get(frame->payload, &sequence, &bytes);
 
-    if (status != MR_OK) {
-        refuse(lane, connection, MR_WIRE_ERROR_FORMAT, "bad RESUME");
+    MR_ASSERT(status == MR_OK); /* mr_conn_next() hands out no others */
+    connection->resume_bytes += bytes.size;
+    if (connection->resume_bytes > MR_HANDOVER_BYTES_MAX) {
+        refuse(lane, connection, MR_WIRE_ERROR_LIMIT,
+               "RESUME: more than 1 MiB; come again without");
         return;
     }
     if (sequence != connection->conn.next_sequence - 1) {
-        mr_lane_count(&lane->config.counters->handovers_lost, 1);
+        mr_lane_count(&lane->config.counters->handovers_lost, is_first);
         return;
     }
-    connection->resume_bytes += bytes.size;
-    if (connection->resume_bytes > MR_HANDOVER_BYTES_MAX) {
-        refuse(lane, connection, MR_WIRE_ERROR_LIMIT, "RESUME: more than 512 KiB");
-        return;
-    }
-    if (is_first)
+    if (!source->resume)
         source->resume = mr_resume_new(NULL);
     status = source->resume ? mr_handover_take(source->resume, bytes) : MR_ENOMEM;
-    if (status != MR_OK)
+    if (status == MR_EFORMAT)
         refuse(lane, connection, MR_WIRE_ERROR_FORMAT,
                "RESUME: what it tells of a stream is damaged; come again without");
+    else if (status != MR_OK)
+        refuse(lane, connection, MR_WIRE_ERROR_INTERNAL,
+               "RESUME: no memory for it; come again without");
     else
         mr_lane_count(&lane->config.counters->handovers_taken, is_first);
 }

@@ -44,12 +44,10 @@ void mr_lane_move_some(struct mr_lane *lane);
  * way, to be called again; false: nothing is left to do.
  */
 bool mr_lane_hand_over(struct mr_lane *lane, struct mr_connection *connection);
-/* Its connection is over before that: its streams end here. */
+/* Its connection is over, before that or not: where it was told nothing, its streams end here. */
 void mr_lane_give_up_handover(struct mr_lane *lane, struct mr_connection *connection);
 /* What `source`, which is done, would have handed over goes to `again`. False: that cannot be. */
 bool mr_lane_take_back(const struct mr_source *source, struct mr_source *again);
-/* It was called. */
-bool mr_lane_is_handing_over(const struct mr_connection *connection);
 /* RESUME of a sender that moved here. */
 void mr_lane_take_resume(struct mr_lane *lane, struct mr_connection *connection,
                          const struct mr_frame *frame);

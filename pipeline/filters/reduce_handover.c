@@ -5,7 +5,6 @@
  */
 #include <stdlib.h>
 
-#include "base/assert.h"
 #include "pipeline/filters/reduce_private.h"
 #include "pipeline/resume.h"
 

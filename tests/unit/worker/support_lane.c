@@ -18,14 +18,15 @@ static enum mr_status counting_open(struct mr_filter *filter, const void *config
     return MR_OK;
 }
 
-void lane_rig_put_stream(struct mr_handover *handover)
+void lane_rig_put_streams(struct mr_handover *handover, uint32_t count)
 {
-    const struct mr_resume_stream stream = {
-        .id = 7, .last = 10, .reduced = 10, .last_ns = MR_SECOND_NS};
+    struct mr_resume_stream stream = {.last = 10, .reduced = 10, .last_ns = MR_SECOND_NS};
     enum mr_handover_told told;
 
-    assert_int_equal(mr_handover_put(handover, NULL, &stream, &told), MR_OK);
-    assert_int_equal(told, MR_HANDOVER_WHOLE);
+    for (stream.id = 1; stream.id <= count; stream.id++) {
+        assert_int_equal(mr_handover_put(handover, NULL, &stream, &told), MR_OK);
+        assert_int_equal(told, MR_HANDOVER_WHOLE);
+    }
 }
 
 static enum mr_status counting_process(struct mr_filter *filter, struct mr_batch *batch)
@@ -38,7 +39,7 @@ static enum mr_status counting_process(struct mr_filter *filter, struct mr_batch
     }
     if (batch->kind == MR_BATCH_END) {
         if (batch->is_handed_over)
-            lane_rig_put_stream(&batch->source->handover);
+            lane_rig_put_streams(&batch->source->handover, 1 + (*counting)->more_streams);
         else if (batch->source->resume)
             mr_add_relaxed(&(*counting)->ended_again,
                            batch->source->resume->stream_count);
@@ -228,7 +229,7 @@ enum mr_frame_type lane_rig_answer(struct lane_rig *rig)
     return (enum mr_frame_type)frame.type;
 }
 
-bool lane_rig_lacks_dictionary(struct lane_rig *rig)
+uint16_t lane_rig_welcome(struct lane_rig *rig)
 {
     uint8_t bytes[LANE_ANSWER_SIZE];
     struct mr_frame frame;
@@ -237,7 +238,12 @@ bool lane_rig_lacks_dictionary(struct lane_rig *rig)
     lane_rig_take_answer(rig, bytes, &frame);
     assert_int_equal(frame.type, MR_FRAME_WELCOME);
     assert_int_equal(mr_welcome_get(frame.payload, &welcome), MR_OK);
-    return (welcome.flags & MR_WELCOME_WANTS_DICTIONARY) != 0;
+    return welcome.flags;
+}
+
+bool lane_rig_lacks_dictionary(struct lane_rig *rig)
+{
+    return (lane_rig_welcome(rig) & MR_WELCOME_WANTS_DICTIONARY) != 0;
 }
 
 struct mr_hello lane_rig_hello(struct lane_rig *rig, uint64_t attempt)

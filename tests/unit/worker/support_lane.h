@@ -22,13 +22,14 @@
 /* A graph of one filter, which counts what comes and what ends. */
 struct lane_counting {
     _Atomic uint32_t frames, ends, ended_again; /* the last: streams that were resumed */
-    uint32_t frame_us; /* that a frame takes; set before the first comes */
+    uint32_t frame_us;     /* that a frame takes; set before the first comes */
+    uint32_t more_streams; /* than one, that a source hands over; likewise */
     bool passes_on; /* likewise: to a filter on a thread, which takes none until it may */
     _Atomic bool may_take;
 };
 
-/* What its graph puts of a source that is handed over: a stream without open calls. */
-void lane_rig_put_stream(struct mr_handover *handover);
+/* What its graph puts of a source that is handed over: streams without open calls, 1 and on. */
+void lane_rig_put_streams(struct mr_handover *handover, uint32_t count);
 
 struct lane_rig {
     char folder[64];
@@ -55,6 +56,8 @@ void lane_rig_connect(struct lane_rig *rig, const struct mr_hello *hello);
 void lane_rig_take_answer(struct lane_rig *rig, uint8_t *bytes, struct mr_frame *frame);
 /* The type of the answer, which is WELCOME or ERROR. */
 enum mr_frame_type lane_rig_answer(struct lane_rig *rig);
+/* The answer is WELCOME: its flags. */
+uint16_t lane_rig_welcome(struct lane_rig *rig);
 /* The answer is WELCOME, and the sender is to repeat its dictionary. */
 bool lane_rig_lacks_dictionary(struct lane_rig *rig);
 /* As the sender shows it after `attempt` connections, with nothing in doubt. */
