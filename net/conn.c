@@ -318,6 +318,17 @@ static enum mr_status accept_resume(struct mr_conn *conn, const struct mr_frame 
     return MR_OK;
 }
 
+static enum mr_status accept_offer(struct mr_conn *conn, const struct mr_frame *frame)
+{
+    enum mr_offer_step step;
+
+    if (!conn->has_offered)
+        return fail(conn, MR_ESTATE, "OFFER accepted that was not made", frame);
+    if (mr_offer_get(frame->payload, &step) != MR_OK || step != MR_OFFER_ACCEPTED)
+        return fail(conn, MR_EFORMAT, "bad OFFER", frame);
+    return MR_OK;
+}
+
 static enum mr_status accept_bye(struct mr_conn *conn, const struct mr_frame *frame)
 {
     if (mr_bye_get(frame->payload, &conn->bye_reason) != MR_OK)
@@ -359,6 +370,8 @@ static enum mr_status accept_frame(struct mr_conn *conn, struct mr_frame *frame)
         return MR_OK;
     case MR_FRAME_RESUME:
         return accept_resume(conn, frame);
+    case MR_FRAME_OFFER:
+        return accept_offer(conn, frame);
     case MR_FRAME_BYE:
         return accept_bye(conn, frame);
     case MR_FRAME_ERROR:
@@ -404,7 +417,7 @@ enum mr_status mr_conn_next(struct mr_conn *conn, struct mr_frame *frame)
 
     if (conn->error.status != MR_OK)
         return conn->error.status;
-    if (conn->finished && conn->hold_max == 0)
+    if (conn->finished && conn->hold_max == 0 && !conn->has_offered)
         return MR_END; /* else a SETTLE may come */
     do {
         status = take_frame(conn, frame);
@@ -577,6 +590,16 @@ enum mr_status mr_conn_resume(struct mr_conn *conn, uint64_t sequence,
     MR_ASSERT(bytes.size > 0 && bytes.size <= MR_RESUME_BYTES_MAX);
     mr_resume_frame_put_head(sequence, head);
     return send_control(conn, MR_FRAME_RESUME, mr_span_of(head, sizeof(head)), bytes);
+}
+
+enum mr_status mr_conn_offer(struct mr_conn *conn, enum mr_offer_step step)
+{
+    uint8_t bytes[MR_OFFER_SIZE];
+
+    MR_ASSERT(conn->greeted && conn->finished && step != MR_OFFER_ACCEPTED);
+    conn->has_offered = true;
+    mr_offer_put(step, bytes);
+    return send_control(conn, MR_FRAME_OFFER, mr_span_of(bytes, sizeof(bytes)), nothing);
 }
 
 enum mr_status mr_conn_answer(struct mr_conn *conn, const struct mr_custody_ask *answer)

@@ -46,6 +46,7 @@ struct mr_conn {
     bool greeted;           /* and WELCOME sent */
     bool has_numbered;      /* a numbered frame came: RESUME comes too late */
     bool finished;          /* BYE seen */
+    bool has_offered;       /* OFFER (made) was sent: its answer may come behind BYE */
     uint8_t bye_reason;     /* enum mr_bye_reason */
     uint64_t next_sequence; /* of the next data frame */
     uint64_t held_sequence; /* of the oldest held; next_sequence: none is */
@@ -69,7 +70,7 @@ void mr_conn_fini(struct mr_conn *conn); /* closes */
  */
 enum mr_status mr_conn_read(struct mr_conn *conn);
 /*
- * The next HELLO, ASK, RESUME or data frame, expanded; it is borrowed until the next mr_conn_read() or, as one that came compressed, the
+ * The next HELLO, ASK, RESUME, OFFER (accepted) or data frame, expanded; it is borrowed until the next mr_conn_read() or, as one that came compressed, the
  * next mr_conn_next(). HEARTBEAT, SETTLE and BYE are dealt with here. Data frames that we have already (sequence < next_sequence)
  * are dropped and counted as duplicates; DICT frames of sequence 0 are handed out whenever they come.
  * MR_AGAIN when more bytes are needed. MR_END after BYE. MR_EREFUSED: the peer sent ERROR, its text is in `error`.
@@ -111,12 +112,14 @@ enum mr_status mr_conn_wanted(struct mr_conn *conn, struct mr_span payload);
 enum mr_status mr_conn_ack(struct mr_conn *conn, uint64_t sequence, uint64_t credit);
 enum mr_status mr_conn_move(struct mr_conn *conn, uint32_t jitter_ms);
 /*
- * What the next receiver must know, behind BYE (moving) and before the connection is closed: 1 to MR_RESUME_BYTES_MAX bytes
+ * What the next receiver must know, behind BYE (moving), with mr_conn_offer() behind it: 1 to MR_RESUME_BYTES_MAX bytes
  * (FORMAT.md section 10), with the sequence of the last frame that we have. To a peer whose HELLO says that it keeps some, and of
  * all payloads no more than it says. MR_ELIMIT when they do not fit the output, MR_EIO.
  */
 enum mr_status mr_conn_resume(struct mr_conn *conn, uint64_t sequence,
                               struct mr_span bytes);
+/* That was all, and who it is for is to say whether it is taken; or, behind that answer: it is its own (step). */
+enum mr_status mr_conn_offer(struct mr_conn *conn, enum mr_offer_step step);
 /* One ERROR frame (best effort), then shutdown; the caller closes with fini. */
 void mr_conn_refuse(struct mr_conn *conn, enum mr_wire_error code, const char *text);
 /* Heartbeat when due; MR_ETIMEOUT when the peer was silent for MR_WIRE_SILENCE_NS. Call about once a second. */

@@ -75,6 +75,7 @@ struct mr_wire_error_text {
 #define MR_MOVE_SIZE 4
 #define MR_SETTLE_SIZE 8
 #define MR_ASK_SIZE 40
+#define MR_OFFER_SIZE 8
 #define MR_RESUME_HEAD_SIZE 8 /* of RESUME, before its bytes */
 #define MR_RESUME_BYTES_MAX (MR_WIRE_MAX_CONTROL - MR_RESUME_HEAD_SIZE)
 
@@ -92,6 +93,9 @@ void mr_move_put(uint32_t jitter_ms, uint8_t out[MR_MOVE_SIZE]);
 enum mr_status mr_move_get(struct mr_span payload, uint32_t *jitter_ms);
 void mr_settle_put(uint64_t sequence, uint8_t out[MR_SETTLE_SIZE]);
 enum mr_status mr_settle_get(struct mr_span payload, uint64_t *sequence);
+void mr_offer_put(enum mr_offer_step step, uint8_t out[MR_OFFER_SIZE]);
+/* MR_EFORMAT also for a step that there is not. */
+enum mr_status mr_offer_get(struct mr_span payload, enum mr_offer_step *step);
 /* RESUME: the 1 to MR_RESUME_BYTES_MAX bytes follow the head; nothing in net/ reads them. */
 void mr_resume_frame_put_head(uint64_t sequence, uint8_t out[MR_RESUME_HEAD_SIZE]);
 enum mr_status mr_resume_frame_get(struct mr_span payload, uint64_t *sequence,

@@ -301,7 +301,7 @@ static bool get_wanted(struct mr_span *in, struct context *context, void *to)
 }
 
 /* More than fits is as good as no limit. */
-static bool get_resumes(struct mr_span *in, struct context *context, void *to)
+static bool get_offers(struct mr_span *in, struct context *context, void *to)
 {
     uint64_t bytes;
 
@@ -322,7 +322,7 @@ static const struct key hello_keys[] = {
     {"level", true, get_level},      {"oldest", true, get_oldest},
     {"token", false, get_token},     {"source", false, get_source},
     {"custody", false, get_custody}, {"wanted", false, get_wanted},
-    {"resumes", false, get_resumes},
+    {"offers", false, get_offers},
 };
 
 static const struct mr_hello hello_defaults = {

@@ -83,6 +83,6 @@ size_t mr_hello_put(const struct mr_hello *hello, uint8_t *out, size_t capacity)
     if (hello->takes_wanted)
         mr_pack_key_uint(&packer, "wanted", 1);
     if (hello->resume_max)
-        mr_pack_key_uint(&packer, "resumes", hello->resume_max);
+        mr_pack_key_uint(&packer, "offers", hello->resume_max);
     return packer.is_full ? 0 : packer.size;
 }

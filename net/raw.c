@@ -119,6 +119,23 @@ enum mr_status mr_settle_get(struct mr_span payload, uint64_t *sequence)
     return MR_OK;
 }
 
+void mr_offer_put(enum mr_offer_step step, uint8_t out[MR_OFFER_SIZE])
+{
+    memset(out, 0, MR_OFFER_SIZE);
+    mr_put_u32(out, (uint32_t)step);
+}
+
+enum mr_status mr_offer_get(struct mr_span payload, enum mr_offer_step *step)
+{
+    uint32_t number;
+
+    if (payload.size < MR_OFFER_SIZE)
+        return MR_EFORMAT;
+    number = mr_get_u32(payload.data);
+    *step = (enum mr_offer_step)number;
+    return number >= MR_OFFER_MADE && number <= MR_OFFER_GRANTED ? MR_OK : MR_EFORMAT;
+}
+
 void mr_resume_frame_put_head(uint64_t sequence, uint8_t out[MR_RESUME_HEAD_SIZE])
 {
     mr_put_u64(out, sequence);

@@ -49,7 +49,7 @@ enum mr_status mr_sender_init(struct mr_sender *s, const struct mr_sender_config
     s->config.backoff_max_ns =
         or_default(config->backoff_max_ns, MR_SENDER_BACKOFF_MAX_NS);
     s->state = MR_SENDER_IDLE;
-    s->fd = -1;
+    s->fd = s->parting.fd = -1;
     s->oldest_sequence = s->next_sequence = s->send_sequence = s->sent_sequence = 1;
     s->custody = (struct mr_custody_hello){.is_told = true};
     s->settled = 0;
@@ -128,7 +128,7 @@ uint64_t mr_sender_random(struct mr_sender *s, uint64_t limit)
     return limit == UINT64_MAX ? s->random : s->random % (limit + 1);
 }
 
-/* Nothing of a connection outlives it but the frames held, and RESUME of which no receiver got any. */
+/* Nothing of a connection outlives it but the frames held, and RESUME where it was offered. */
 static void close_connection(struct mr_sender *s)
 {
     if (s->fd >= 0)
@@ -137,10 +137,9 @@ static void close_connection(struct mr_sender *s)
     s->input_size = 0;
     s->control_size = s->control_at = 0;
     s->is_leaving = s->is_moving = false;
-    s->is_announcing = s->is_resuming = s->has_resume = false;
+    s->is_announcing = false;
     s->move_at_ns = 0;
-    if (s->resume_at > 0)
-        mr_sender_forget_resumes(s);
+    mr_sender_end_resume(s);
     mr_outbox_rewind(s);
 }
 
@@ -236,6 +235,7 @@ void mr_sender_break(struct mr_sender *s, uint64_t now_ns, const char *what,
                            what);
     close_connection(s);
     retry_later(s, now_ns, MR_SENDER_IDLE);
+    mr_sender_miss_receiver(s, now_ns);
 }
 
 void mr_sender_refuse(struct mr_sender *s, uint64_t now_ns,
@@ -249,6 +249,7 @@ void mr_sender_refuse(struct mr_sender *s, uint64_t now_ns,
                        (const char *)error->text.data);
     close_connection(s);
     retry_later(s, now_ns, MR_SENDER_REFUSED);
+    mr_sender_miss_receiver(s, now_ns);
 }
 
 void mr_sender_leave(struct mr_sender *s, uint64_t now_ns)
@@ -335,6 +336,12 @@ static uint64_t patience_ns(const struct mr_sender *s)
                                             : s->config.silence_ns;
 }
 
+/* When it is time, not before; what waits for a word of the receiver before goes to the one of now first. */
+static bool may_move(const struct mr_sender *s)
+{
+    return s->move_at_ns && (s->is_leaving || !mr_sender_waits_for_grant(s));
+}
+
 /* What is due by the clock on a connection that is there. */
 static bool run_timers(struct mr_sender *s, uint64_t now_ns)
 {
@@ -346,7 +353,7 @@ static bool run_timers(struct mr_sender *s, uint64_t now_ns)
         mr_sender_break(s, now_ns, "the receiver's host does not answer", 0);
         return true;
     }
-    if (s->move_at_ns && now_ns >= s->move_at_ns) {
+    if (may_move(s) && now_ns >= s->move_at_ns) {
         if (s->is_leaving)
             mr_sender_leave(s, now_ns);
         else
@@ -364,21 +371,21 @@ static bool run_timers(struct mr_sender *s, uint64_t now_ns)
 
 static bool step(struct mr_sender *s, uint64_t now_ns)
 {
-    bool has_moved = false;
+    bool has_moved = mr_sender_tend_parting(s, now_ns);
 
     switch (s->state) {
     case MR_SENDER_IDLE:
     case MR_SENDER_REFUSED:
         if (now_ns < s->retry_at_ns)
-            return false;
+            return has_moved;
         start_connect(s, now_ns);
         return true;
     case MR_SENDER_CONNECTING:
-        has_moved = finish_connect(s, now_ns);
+        has_moved |= finish_connect(s, now_ns);
         break;
     case MR_SENDER_GREETING:
     case MR_SENDER_OPEN:
-        has_moved = mr_sender_receive(s, now_ns);
+        has_moved |= mr_sender_receive(s, now_ns);
         if (s->fd >= 0)
             has_moved |= mr_sender_transmit(s, now_ns);
         break;
@@ -391,12 +398,13 @@ static bool step(struct mr_sender *s, uint64_t now_ns)
 /* When step() has something to do even if the socket is silent. */
 static uint64_t next_timer_ns(const struct mr_sender *s)
 {
-    uint64_t at_ns = s->heard_ns + patience_ns(s);
+    uint64_t at_ns = s->parting.fd < 0 ? UINT64_MAX : s->parting.due_ns;
 
     if (s->fd < 0)
-        return s->retry_at_ns;
+        return min_of(at_ns, s->retry_at_ns);
+    at_ns = min_of(at_ns, s->heard_ns + patience_ns(s));
     at_ns = min_of(at_ns, mr_sender_look_at_ns(s));
-    if (s->move_at_ns)
+    if (may_move(s))
         at_ns = min_of(at_ns, s->move_at_ns);
     if (s->state == MR_SENDER_OPEN)
         at_ns = min_of(at_ns, s->said_ns + s->config.heartbeat_ns);
@@ -406,14 +414,17 @@ static uint64_t next_timer_ns(const struct mr_sender *s)
 static void wait_for_io(const struct mr_sender *s, uint64_t now_ns, uint64_t timeout_ns)
 {
     bool has_output = s->state == MR_SENDER_CONNECTING || mr_sender_has_output(s);
-    struct pollfd poll_fd = {.fd = s->fd,
-                             .events = (short)(POLLIN | (has_output ? POLLOUT : 0))};
+    /* Of one that is not there nothing comes. */
+    struct pollfd poll_fds[] = {
+        {.fd = s->fd, .events = (short)(POLLIN | (has_output ? POLLOUT : 0))},
+        {.fd = s->parting.fd, .events = POLLIN},
+    };
     uint64_t timer_ns = next_timer_ns(s);
     uint64_t wait_ns = min_of(timeout_ns, timer_ns > now_ns ? timer_ns - now_ns : 0);
     struct timespec wait = {.tv_sec = (time_t)(wait_ns / MR_SECOND_NS),
                             .tv_nsec = (long)(wait_ns % MR_SECOND_NS)};
 
-    (void)ppoll(&poll_fd, s->fd >= 0, &wait, NULL);
+    (void)ppoll(poll_fds, sizeof(poll_fds) / sizeof(*poll_fds), &wait, NULL);
 }
 
 enum mr_status mr_sender_poll(struct mr_sender *s, uint64_t timeout_ns)

@@ -37,6 +37,8 @@
 #define MR_SENDER_CONTROL_SIZE (MR_WIRE_HEADER_SIZE + MR_WIRE_MAX_CONTROL + 256u)
 /* Of a payload of the dictionary's repetition: a heartbeat and BYE find room behind it. */
 #define MR_SENDER_ANNOUNCE_SIZE (MR_WIRE_MAX_CONTROL - 256u)
+/* What comes over a connection that was left: OFFER and heartbeats. */
+#define MR_SENDER_PARTING_SIZE 64u
 #define MR_SENDER_BACKOFF_MIN_NS UINT64_C(10000000)
 #define MR_SENDER_BACKOFF_MAX_NS UINT64_C(1000000000)
 
@@ -54,7 +56,7 @@ struct mr_sender_config {
     uint32_t max_frame; /* of payload; the receiver's smaller one is taken over */
     /*
      * Borrowed until fini: keeps what the receiver that moves us away has to say to the next one (RESUME). `hello` tells the
-     * size as resume_max. NULL and 0: nothing is kept.
+     * size as resume_max. NULL and 0: nothing is kept. With it the sender may have two descriptors for a while: fd, and parting.fd.
      */
     uint8_t *resume;
     size_t resume_size;
@@ -98,6 +100,25 @@ enum mr_sender_state {
     MR_SENDER_REFUSED /* told by an ERROR frame; tried again with the longest back-off */
 };
 
+/* Of what a receiver that we leave has to say to the next one (RESUME): sender_resume.c. */
+enum mr_sender_resume_state {
+    MR_SENDER_RESUME_NONE,
+    MR_SENDER_RESUME_COMING, /* over the connection that is about to be left */
+    MR_SENDER_RESUME_OFFERED, /* all is here, but not ours: who offers it waits for a word */
+    MR_SENDER_RESUME_ACCEPTED, /* that was said: a receiver takes it, or none is there */
+    MR_SENDER_RESUME_GRANTED,  /* ours, for the next one */
+    MR_SENDER_RESUME_GIVEN     /* to the receiver of now, a part at least */
+};
+
+/* The connection that was left, while OFFERED or ACCEPTED. */
+struct mr_sender_parting {
+    int fd;            /* -1: none */
+    uint32_t failures; /* of connections since */
+    uint64_t due_ns;   /* OFFERED: accepted then, whoever is there; ACCEPTED: given up */
+    uint32_t input_size;
+    uint8_t input[MR_SENDER_PARTING_SIZE];
+};
+
 struct mr_sender_stats {
     uint64_t frames_committed, frames_acked, bytes_sent, connects, failures, resends,
         moves, announced, /* DICT frames out of custody */
@@ -133,11 +154,13 @@ struct mr_sender {
     uint64_t move_at_ns; /* when to leave, after MOVE; 0: stay */
     bool is_leaving;     /* BYE was queued: no data follows */
     bool is_moving;      /* it says that we go elsewhere: RESUME may come */
-    bool has_resume;     /* and came */
-    bool is_resuming;    /* giving RESUME: nothing else but control frames goes yet */
-    bool is_announcing;  /* repeating the dictionary: no numbered frame goes yet */
+    bool
+        is_resuming; /* giving RESUME, or about to: nothing else but control frames goes yet */
+    bool is_announcing; /* repeating the dictionary: no numbered frame goes yet */
     uint64_t announce_cursor;
     /* What is held of RESUME, whatever the connection, see sender_resume.c. */
+    enum mr_sender_resume_state resume_state;
+    struct mr_sender_parting parting;
     uint64_t resume_sequence;
     size_t resume_at, resume_end;
     uint32_t resume_count; /* payloads */
@@ -168,9 +191,11 @@ void mr_sender_set_addresses(struct mr_sender *sender,
  * that is committed before the first poll counts as sent.
  */
 void mr_sender_resume(struct mr_sender *sender, const struct mr_custody_hello *custody);
-/* Closes the socket; what is held is given up. */
+/* parting.fd is not that connection any more: it is forgotten, not closed, and what it was kept for is given up. */
+void mr_sender_lose_parting(struct mr_sender *sender);
+/* Closes the sockets; what is held is given up. */
 void mr_sender_fini(struct mr_sender *sender);
-/* In a forked child: closes the copied descriptor without a word to the peer. Async-signal-safe. */
+/* In a forked child: closes the copied descriptors without a word to the peer. Async-signal-safe. */
 void mr_sender_abandon(struct mr_sender *sender);
 
 /* Bytes of the outbox that frames take: those not acknowledged, and not sent yet. */

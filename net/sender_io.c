@@ -79,7 +79,7 @@ static void on_welcome(struct mr_sender *s, uint64_t now_ns, struct mr_span payl
         return;
     }
     s->state = MR_SENDER_OPEN;
-    mr_sender_begin_resume(s, (welcome.flags & MR_WELCOME_TAKES_RESUME) != 0);
+    mr_sender_begin_resume(s, now_ns, (welcome.flags & MR_WELCOME_TAKES_RESUME) != 0);
     s->announce_cursor = 0;
     s->is_announcing = s->config.announce && lacks_dictionary(s, &welcome);
     if (s->config.welcomed)
@@ -142,12 +142,16 @@ static void on_wanted(struct mr_sender *s, uint64_t now_ns, struct mr_span paylo
 
 static void on_resume(struct mr_sender *s, uint64_t now_ns, struct mr_span payload)
 {
-    if (s->config.resume_size == 0) {
+    if (s->config.resume_size == 0)
         mr_sender_break(s, now_ns, "a frame that no receiver sends", 0);
-    } else if (!mr_sender_keep_resume(s, payload)) {
-        mr_sender_forget_resumes(s);
+    else if (!mr_sender_keep_resume(s, payload))
         mr_sender_break(s, now_ns, "bad RESUME", 0);
-    }
+}
+
+static void on_offer(struct mr_sender *s, uint64_t now_ns, struct mr_span payload)
+{
+    if (!mr_sender_take_offer(s, payload))
+        mr_sender_break(s, now_ns, "bad OFFER", 0);
 }
 
 static void on_frame(struct mr_sender *s, uint64_t now_ns, const struct mr_frame *frame)
@@ -173,6 +177,9 @@ static void on_frame(struct mr_sender *s, uint64_t now_ns, const struct mr_frame
         break;
     case MR_FRAME_RESUME:
         on_resume(s, now_ns, frame->payload);
+        break;
+    case MR_FRAME_OFFER:
+        on_offer(s, now_ns, frame->payload);
         break;
     case MR_FRAME_HEARTBEAT:
         break;
@@ -204,6 +211,8 @@ static void take_frames(struct mr_sender *s, uint64_t now_ns)
     }
     memmove(s->input, rest.data, rest.size);
     s->input_size = (uint32_t)rest.size;
+    if (mr_sender_is_to_part(s))
+        mr_sender_part(s, now_ns);
 }
 
 static void on_closed(struct mr_sender *s, uint64_t now_ns, int system_errno)
@@ -265,7 +274,8 @@ static bool owes_settle(const struct mr_sender *s)
 
 bool mr_sender_has_output(const struct mr_sender *s)
 {
-    return s->is_resuming || s->is_announcing || owes_settle(s) ||
+    return (s->is_resuming && !mr_sender_waits_for_grant(s)) ||
+           (s->is_announcing && !s->is_resuming) || owes_settle(s) ||
            next_output(s).size != 0;
 }
 
@@ -346,7 +356,7 @@ static bool transmit_once(struct mr_sender *s, uint64_t now_ns)
         return false;
     if (s->is_resuming && s->control_size == 0)
         mr_sender_give_resume(s);
-    if (s->is_announcing && s->control_size == 0)
+    if (s->is_announcing && !s->is_resuming && s->control_size == 0)
         announce(s);
     output = next_output(s);
     if (output.size == 0)

@@ -32,14 +32,28 @@ void mr_sender_queue_control(struct mr_sender *s, enum mr_frame_type type,
 /* sender_resume.c */
 /* On a connection that we leave: holds it for the next receiver, or counts it where it has no room. False: it is wrong. */
 bool mr_sender_keep_resume(struct mr_sender *s, struct mr_span payload);
+/* That was all. False: it is wrong. */
+bool mr_sender_take_offer(struct mr_sender *s, struct mr_span payload);
+/* Such an offer was taken, and the connection over which it came is to be left. */
+bool mr_sender_is_to_part(const struct mr_sender *s);
+/* Leaves it, and keeps it until it is decided who gets what was offered. */
+void mr_sender_part(struct mr_sender *s, uint64_t now_ns);
+/* The connection of now is closed. */
+void mr_sender_end_resume(struct mr_sender *s);
+/* It did not come to a WELCOME. */
+void mr_sender_miss_receiver(struct mr_sender *s, uint64_t now_ns);
 /* A receiver welcomed us that takes RESUME, or takes none: whether it gets what is held, which is given up otherwise. */
-void mr_sender_begin_resume(struct mr_sender *s, bool is_taken);
+void mr_sender_begin_resume(struct mr_sender *s, uint64_t now_ns, bool is_taken);
+/* What comes over the connection that was left, and what is due there. True when something moved. */
+bool mr_sender_tend_parting(struct mr_sender *s, uint64_t now_ns);
+/* is_resuming, and nothing can be given yet. */
+bool mr_sender_waits_for_grant(const struct mr_sender *s);
 /*
  * While is_resuming, with no control frame waiting: puts the next payload where control frames go out. From then on it counts
  * as given: no other receiver gets it, nor what is behind it.
  */
 void mr_sender_give_resume(struct mr_sender *s);
-/* What is still held is counted. */
+/* What is still held is counted, and the connection that was left is closed. */
 void mr_sender_forget_resumes(struct mr_sender *s);
 
 /* sender_link.c */

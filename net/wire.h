@@ -34,6 +34,7 @@
     X(10, ANSWER, 0)                                                                     \
     X(11, WANTED, 0)                                                                     \
     X(12, RESUME, 0)                                                                     \
+    X(13, OFFER, 0)                                                                      \
     X(16, DICT, 1)                                                                       \
     X(17, CHUNKS, 1)                                                                     \
     X(18, DELTA, 1)
@@ -143,6 +144,14 @@ enum mr_welcome_flag {
     MR_WELCOME_WANTS_DICTIONARY = 1,
     /* It goes on with the streams of which another receiver had the beginning. */
     MR_WELCOME_TAKES_RESUME = 2
+};
+
+/* Of what is open in a sender that moves: OFFER, FORMAT.md section 4. */
+enum mr_offer_step {
+    MR_OFFER_MADE = 1, /* by the receiver that it leaves: all RESUME frames are said */
+    MR_OFFER_ACCEPTED =
+        2, /* by the sender: another receiver takes them, or none is there */
+    MR_OFFER_GRANTED = 3 /* by the receiver: it has forgotten what they say */
 };
 
 enum mr_bye_reason { MR_BYE_FINISHED = 0, MR_BYE_MOVING = 1, MR_BYE_DRAINING = 2 };

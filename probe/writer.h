@@ -70,7 +70,8 @@ struct mr_writer {
     bool is_renewing;                    /* addresses: the helper looks them up */
     uint64_t renew_at_ns, renewed_ended; /* connections that had ended then */
     struct mr_own_fd socket;
-    uint64_t sockets_ended; /* of the sender, when `socket` was remembered */
+    struct mr_own_fd parting; /* the sender's, that it left */
+    uint64_t sockets_ended;   /* of the sender, when `socket` was remembered */
 
     /* Announced so far; see announce.c. */
     struct mr_epochs epochs;

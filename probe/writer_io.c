@@ -88,7 +88,7 @@ static bool open_sender(struct mr_writer *writer, uint64_t now_ns)
         .context = writer,
     };
 
-    writer->socket.fd = -1;
+    writer->socket.fd = writer->parting.fd = -1;
     /* Frames are made before names are resolved; the addresses follow in may_connect(). */
     return mr_sender_init(&writer->sender, &config) == MR_OK;
 }
@@ -191,6 +191,8 @@ static void forget_lost_socket(struct mr_writer *writer)
 {
     struct mr_sender *sender = &writer->sender;
 
+    if (sender->parting.fd >= 0 && !mr_own_fd_is_there(&writer->parting))
+        mr_sender_lose_parting(sender);
     if (sender->fd < 0 || mr_own_fd_is_there(&writer->socket))
         return;
     sender->fd = -1;
@@ -205,6 +207,9 @@ static void adopt_new_socket(struct mr_writer *writer)
     struct mr_sender *sender = &writer->sender;
     uint64_t ended = sender->stats.failures + sender->stats.moves;
 
+    /* The one that was left is where it was. */
+    if (sender->parting.fd >= 0 && sender->parting.fd == writer->socket.fd)
+        writer->parting = writer->socket;
     if (sender->fd < 0)
         writer->socket.fd = -1;
     else if (sender->fd != writer->socket.fd || ended != writer->sockets_ended)

@@ -35,8 +35,8 @@ struct mr_round_trip {
 enum mr_handing {
     MR_HANDING_NOT,
     MR_HANDING_ENDING, /* what it sent is on its way through the filters, and to the spool */
-    MR_HANDING_GIVING, /* the socket has not taken all of it */
-    MR_HANDING_OVER
+    MR_HANDING_OFFERED, /* it is told what that is, and is to say that it goes on elsewhere */
+    MR_HANDING_GRANTED /* it is the sender's; the socket has not taken that word yet */
 };
 
 struct mr_connection {
@@ -52,8 +52,9 @@ struct mr_connection {
     uint64_t linger_until_ns; /* 0: not refused */
     /* worker/lane_handover.c */
     enum mr_handing handing;
-    struct mr_source *leaving; /* ENDING: owned */
-    size_t resume_bytes;       /* that it brought */
+    struct mr_source *leaving; /* ENDING, OFFERED: owned */
+    uint64_t offered_ns;
+    size_t resume_bytes; /* that it brought */
     bool
         is_stalled; /* the spool is full: nothing is read, and the lane's epoll does not watch it */
     uint64_t stalled_ns; /* since when */

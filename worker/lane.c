@@ -149,6 +149,19 @@ static void part(struct mr_lane *lane, struct mr_lane_sender *sender,
     sender->away_ns = lane->now_ns;
 }
 
+static bool is_parting(const struct mr_connection *connection)
+{
+    return connection->handing > MR_HANDING_ENDING;
+}
+
+void mr_lane_part(struct mr_lane *lane, struct mr_connection *connection)
+{
+    part(lane, connection->sender, connection);
+    connection->sender = NULL; /* it may come back while this one lasts */
+    mr_connection_list_remove(&lane->open, connection);
+    mr_connection_list_add(&lane->parting, connection);
+}
+
 void mr_lane_close(struct mr_lane *lane, struct mr_connection *connection)
 {
     struct mr_lane_sender *sender = connection->sender;
@@ -164,7 +177,8 @@ void mr_lane_close(struct mr_lane *lane, struct mr_connection *connection)
     mr_lane_give_up_handover(lane, connection);
     mr_lane_count(&lane->config.counters->duplicates, connection->conn.stats.duplicates);
     mr_lane_count(&lane->config.counters->open, (uint64_t)-1);
-    mr_connection_list_remove(&lane->open, connection);
+    mr_connection_list_remove(is_parting(connection) ? &lane->parting : &lane->open,
+                              connection);
     mr_connection_free(connection);
     mr_add_relaxed(&lane->load, (uint32_t)-1);
 }
@@ -333,6 +347,11 @@ static void on_ready(struct mr_lane *lane, struct mr_connection *connection)
             mr_lane_close(lane, connection);
         return;
     }
+    if (is_parting(connection)) {
+        if (!mr_lane_tend_parting(lane, connection))
+            mr_lane_close(lane, connection);
+        return;
+    }
     if (connection->is_stalled || mr_lane_is_behind(connection))
         return;
     status = mr_conn_read(&connection->conn);
@@ -459,6 +478,11 @@ static void tend_connections(struct mr_lane *lane)
         else if (!mr_connection_linger(at, lane->now_ns))
             mr_lane_close(lane, at);
     }
+    for (struct mr_connection *at = lane->parting.first; at; at = next) {
+        next = at->next;
+        if (!mr_lane_tend_parting(lane, at))
+            mr_lane_close(lane, at);
+    }
 }
 
 static bool visit_sender(void *context, struct mr_lane_sender *sender)
@@ -518,7 +542,8 @@ static bool is_over(struct mr_lane *lane)
     uint64_t stop_at_ns = mr_load_acquire(&lane->stop_at_ns); /* [T] */
 
     return stop_at_ns != 0 &&
-           (lane->now_ns >= stop_at_ns || (lane->open.count == 0 && lane->doubts == 0));
+           (lane->now_ns >= stop_at_ns ||
+            (lane->open.count + lane->parting.count == 0 && lane->doubts == 0));
 }
 
 /* A slice for each that the lane is behind with; it is read again when it has caught up. */
@@ -623,6 +648,8 @@ static void end(void *context)
 
     while (lane->open.first)
         mr_lane_close(lane, lane->open.first);
+    while (lane->parting.first)
+        mr_lane_close(lane, lane->parting.first);
     mr_senders_sweep(&lane->senders, leave, lane);
     free_ended(lane, false);
     mr_lane_free_left(lane);

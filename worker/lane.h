@@ -79,6 +79,7 @@ struct mr_lane {
     uint64_t next_tick_ns;
     int epoll_fd, wake_fd;
     struct mr_connection_list open;
+    struct mr_connection_list parting; /* OFFERED or GRANTED: their senders have left */
     struct mr_senders senders;
     struct mr_lane_ended *ended;       /* sources whose END is on its way */
     struct mr_frame_expander expander; /* for frames whose connection is gone */

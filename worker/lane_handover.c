@@ -2,12 +2,16 @@
 /*
  * A sender that moves takes along where the analysis of its streams stands (pipeline/handover.h), so that its call trees survive
  * the change of worker. The bytes go to it behind its BYE, when all that it sent has passed the lane's filters, and come
- * with it to the next worker, before its first frame there.
+ * with it to the next worker, before its first frame there. The connection stays until the sender says that they are taken,
+ * or that there is nobody else now; then it has them, and no one else. Else they end here: nothing is there twice.
  */
 #include "base/assert.h"
 #include "base/log.h"
 #include "pipeline/source.h"
 #include "worker/lane_private.h"
+
+/* For the sender to read it, and to find the next worker, or nobody: it says so within half a second. */
+#define DECIDE_NS (2 * MR_SECOND_NS)
 
 static bool may_hand_over(const struct mr_lane *lane,
                           const struct mr_connection *connection)
@@ -19,41 +23,16 @@ static bool may_hand_over(const struct mr_lane *lane,
            !mr_source_is_broken(source);
 }
 
-/* What of it comes to the sender, if the connection breaks now, nobody knows. */
-static void count_given(struct mr_lane *lane, struct mr_connection *connection,
-                        bool is_given)
-{
-    connection->handing = MR_HANDING_OVER;
-    mr_lane_count(is_given ? &lane->config.counters->handovers_given
-                           : &lane->config.counters->handovers_lost,
-                  1);
-}
-
-static void give(struct mr_lane *lane, struct mr_connection *connection)
-{
-    struct mr_source *source = connection->leaving;
-    struct mr_conn *conn = &connection->conn;
-    struct mr_span rest = mr_buffer_span(&source->handover.bytes), payload;
-    enum mr_status status = MR_OK;
-
-    while (!mr_status_is_error(status) && mr_handover_next(&rest, &payload))
-        status = mr_conn_resume(conn, conn->next_sequence - 1, payload);
-    connection->leaving = NULL;
-    connection->handing = MR_HANDING_GIVING;
-    mr_source_free(source);
-    if (mr_status_is_error(status))
-        count_given(lane, connection, false);
-}
-
-/* It was told nothing yet: its streams end here. */
+/* Its streams end here after all. */
 static void end_here(struct mr_lane *lane, struct mr_connection *connection)
 {
     struct mr_source *again = NULL;
 
-    mr_log_info("%s: it left before it was told where its open calls stand: they end "
-                "incomplete",
-                connection->conn.peer);
-    mr_lane_count(&lane->config.counters->handovers_late, 1);
+    mr_log_info(
+        "%s: no worker goes on with what its sender had open, or it left before it "
+        "was told of that: it ends incomplete",
+        connection->conn.peer);
+    mr_lane_count(&lane->config.counters->handovers_declined, 1);
     if (mr_source_new(&connection->hello.hello, lane->config.group_by_host, &again) ==
         MR_OK) {
         again->is_continuation = true;
@@ -65,10 +44,8 @@ static void end_here(struct mr_lane *lane, struct mr_connection *connection)
 
 void mr_lane_give_up_handover(struct mr_lane *lane, struct mr_connection *connection)
 {
-    if (connection->handing == MR_HANDING_ENDING)
+    if (connection->leaving)
         end_here(lane, connection);
-    else if (connection->handing == MR_HANDING_GIVING)
-        count_given(lane, connection, false);
 }
 
 bool mr_lane_take_back(const struct mr_source *source, struct mr_source *again)
@@ -83,29 +60,84 @@ bool mr_lane_take_back(const struct mr_source *source, struct mr_source *again)
     return status == MR_OK;
 }
 
+/* False: the sender can no longer be told. */
+static bool offer(struct mr_lane *lane, struct mr_connection *connection)
+{
+    struct mr_conn *conn = &connection->conn;
+    struct mr_span rest = mr_buffer_span(&connection->leaving->handover.bytes), payload;
+    enum mr_status status = MR_OK;
+
+    while (!mr_status_is_error(status) && mr_handover_next(&rest, &payload))
+        status = mr_conn_resume(conn, conn->next_sequence - 1, payload);
+    if (!mr_status_is_error(status))
+        status = mr_conn_offer(conn, MR_OFFER_MADE);
+    if (mr_status_is_error(status))
+        return false;
+    mr_lane_part(lane, connection);
+    connection->handing = MR_HANDING_OFFERED;
+    connection->offered_ns = lane->now_ns;
+    return true;
+}
+
+/* Nothing was open, and nothing is to be known of the streams. */
+static bool is_empty(const struct mr_source *source)
+{
+    return source->handover.bytes.size == 0;
+}
+
 bool mr_lane_hand_over(struct mr_lane *lane, struct mr_connection *connection)
 {
-    enum mr_status status;
-
     if (connection->handing == MR_HANDING_NOT) {
         if (!may_hand_over(lane, connection))
             return false;
         connection->leaving = mr_lane_hand_source_over(lane, connection->sender);
         connection->handing = MR_HANDING_ENDING;
     }
-    if (connection->handing == MR_HANDING_ENDING) {
-        /* Who goes on from the spool must not have its streams, too. */
-        if (!mr_source_is_done(connection->leaving) ||
-            !mr_lane_is_covered(connection->sender))
-            return lane->status == MR_OK;
-        give(lane, connection);
+    /* Who goes on from the spool must not have its streams, too. */
+    if (!mr_source_is_done(connection->leaving) ||
+        !mr_lane_is_covered(connection->sender))
+        return lane->status == MR_OK;
+    if (!is_empty(connection->leaving))
+        return offer(lane, connection);
+    mr_source_free(connection->leaving);
+    connection->leaving = NULL;
+    return false;
+}
+
+static void grant(struct mr_lane *lane, struct mr_connection *connection)
+{
+    mr_source_free(connection->leaving);
+    connection->leaving = NULL;
+    connection->handing = MR_HANDING_GRANTED;
+    mr_lane_count(&lane->config.counters->handovers_given, 1);
+    (void)mr_conn_offer(&connection->conn, MR_OFFER_GRANTED); /* what fails is flush's */
+}
+
+/* False: the sender closed it, or broke it. */
+static bool hear(struct mr_lane *lane, struct mr_connection *connection)
+{
+    enum mr_status status = mr_conn_read(&connection->conn), next;
+    struct mr_frame frame;
+
+    while ((next = mr_conn_next(&connection->conn, &frame)) == MR_OK) {
+        if (frame.type == MR_FRAME_OFFER && connection->handing == MR_HANDING_OFFERED)
+            grant(lane, connection);
     }
-    if (connection->handing == MR_HANDING_OVER)
+    if (mr_status_is_error(next))
+        mr_log_info("%s: %s", connection->conn.peer, connection->conn.error.text);
+    return next == MR_AGAIN && status != MR_END && !mr_status_is_error(status);
+}
+
+bool mr_lane_tend_parting(struct mr_lane *lane, struct mr_connection *connection)
+{
+    bool is_there = hear(lane, connection);
+    enum mr_status status = mr_conn_flush(&connection->conn);
+
+    if (!is_there || mr_status_is_error(status))
         return false;
-    status = mr_conn_flush(&connection->conn);
-    if (status != MR_AGAIN)
-        count_given(lane, connection, status == MR_OK);
-    return status == MR_AGAIN;
+    if (connection->handing == MR_HANDING_GRANTED && status == MR_OK)
+        return false;
+    return lane->now_ns - connection->offered_ns < DECIDE_NS;
 }
 
 static void refuse(struct mr_lane *lane, struct mr_connection *connection,

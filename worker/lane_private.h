@@ -30,6 +30,8 @@ void mr_lane_let_source(struct mr_lane *lane, struct mr_source *source,
 /* The same of a source whose streams another receiver goes on with. It is the caller's, once it is done. */
 struct mr_source *mr_lane_hand_source_over(struct mr_lane *lane,
                                            struct mr_lane_sender *sender);
+/* Its sender has left; the connection stays, without it. */
+void mr_lane_part(struct mr_lane *lane, struct mr_connection *connection);
 void mr_lane_close(struct mr_lane *lane, struct mr_connection *connection);
 void mr_lane_refuse(struct mr_lane *lane, struct mr_connection *connection,
                     enum mr_wire_error code, const char *text);
@@ -44,7 +46,9 @@ void mr_lane_move_some(struct mr_lane *lane);
  * way, to be called again; false: nothing is left to do.
  */
 bool mr_lane_hand_over(struct mr_lane *lane, struct mr_connection *connection);
-/* Its connection is over, before that or not: where it was told nothing, its streams end here. */
+/* A connection that was parted with; false: it is over. */
+bool mr_lane_tend_parting(struct mr_lane *lane, struct mr_connection *connection);
+/* Its connection is over: where nobody goes on with its streams, they end here. */
 void mr_lane_give_up_handover(struct mr_lane *lane, struct mr_connection *connection);
 /* What `source`, which is done, would have handed over goes to `again`. False: that cannot be. */
 bool mr_lane_take_back(const struct mr_source *source, struct mr_source *again);

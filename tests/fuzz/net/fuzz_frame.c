@@ -15,6 +15,7 @@ static void read_payload(struct mr_span payload)
     struct mr_wire_error_text error;
     struct mr_span bytes;
     uint64_t sequence;
+    enum mr_offer_step step;
     uint32_t jitter_ms;
     uint8_t reason;
 
@@ -22,6 +23,8 @@ static void read_payload(struct mr_span payload)
     (void)mr_bye_get(payload, &reason);
     (void)mr_move_get(payload, &jitter_ms);
     (void)mr_ack_get(payload, &ack);
+    if (mr_offer_get(payload, &step) == MR_OK)
+        MR_ASSERT(step >= MR_OFFER_MADE && step <= MR_OFFER_GRANTED);
     if (mr_resume_frame_get(payload, &sequence, &bytes) == MR_OK)
         MR_ASSERT(bytes.size > 0 && bytes.size + MR_RESUME_HEAD_SIZE == payload.size);
     if (mr_error_get(payload, &error) == MR_OK)

@@ -30,7 +30,7 @@ def handovers(worker, kind):
 
 
 def handovers_in_log(worker):
-    return worker.log.read_text().count("it left before it was told")
+    return worker.log.read_text().count("it ends incomplete")
 
 
 def answered(master):
@@ -56,7 +56,7 @@ def check_calls(master, at_least_ns, is_whole):
 def replace(chain, master, worker, *options):
     """Another worker in its place, once that has ended."""
     chain.stop(worker)
-    check(handovers_in_log(worker) == 0, "no sender left before it was told what to take along")
+    check(handovers_in_log(worker) == 0, "the sender took along what it had open")
     before = answered(master)
     second = chain.worker(master.endpoint, *OPTIONS, *options, listen=worker.ready["listen"])
     return second, before

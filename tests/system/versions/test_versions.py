@@ -58,10 +58,8 @@ class Chain:
         self.upper = self.hosts.worker(self.master.endpoint, level=2, listen=self.upper.ready["listen"], binary=self.binary[version])
 
     def replace_lower(self, i, version):
-        """As OPERATIONS.md has it for a level that has workers of both versions: what is open in a program that goes to an old one is counted."""
-        options = ("--handover", "off") if version == "new" else ()
         self.hosts.stop(self.lower[i])
-        self.lower[i] = self.hosts.worker(self.upper.endpoint, *options, listen=self.lower[i].ready["listen"], binary=self.binary[version])
+        self.lower[i] = self.hosts.worker(self.upper.endpoint, listen=self.lower[i].ready["listen"], binary=self.binary[version])
 
     def stop(self):
         for server in [*self.lower, self.upper, self.master]:

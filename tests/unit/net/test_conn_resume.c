@@ -163,6 +163,73 @@ static void who_moved_a_sender_tells_it_what_the_next_must_know(void **state)
     pair_close(&pair);
 }
 
+static void leave(struct pair *pair, size_t hold_size)
+{
+    struct mr_frame frame;
+    uint8_t bye[MR_BYE_SIZE];
+
+    mr_bye_put(MR_BYE_MOVING, bye);
+    greet_to_resume(pair, hold_size);
+    say(pair, MR_FRAME_BYE, 0, 0, mr_span_of(bye, sizeof(bye)));
+    assert_int_equal(next(pair, &frame), MR_END);
+}
+
+static void say_offer(struct pair *pair, uint8_t step)
+{
+    const uint8_t bytes[MR_OFFER_SIZE] = {step};
+
+    say(pair, MR_FRAME_OFFER, 0, 0, mr_span_of(bytes, sizeof(bytes)));
+}
+
+static void an_offer_is_accepted_behind_bye(void **state)
+{
+    static const size_t holds[] = {0, 1 << 20};
+
+    (void)state;
+    for (size_t i = 0; i < 2; i++) {
+        struct pair pair;
+        struct mr_frame frame;
+        enum mr_offer_step step;
+        uint8_t bytes[1024];
+
+        leave(&pair, holds[i]);
+        assert_int_equal(mr_conn_offer(&pair.conn, MR_OFFER_MADE), MR_OK);
+        frame = heard(&pair, bytes);
+        assert_int_equal(frame.type, MR_FRAME_OFFER);
+        assert_int_equal(mr_offer_get(frame.payload, &step), MR_OK);
+        assert_int_equal(step, MR_OFFER_MADE);
+        say_offer(&pair, MR_OFFER_ACCEPTED);
+        assert_int_equal(next(&pair, &frame), MR_OK);
+        assert_int_equal(frame.type, MR_FRAME_OFFER);
+        assert_int_equal(mr_conn_offer(&pair.conn, MR_OFFER_GRANTED), MR_OK);
+        frame = heard(&pair, bytes);
+        assert_int_equal(mr_offer_get(frame.payload, &step), MR_OK);
+        assert_int_equal(step, MR_OFFER_GRANTED);
+        pair_close(&pair);
+    }
+}
+
+static void what_was_not_offered_or_is_no_answer_is_refused(void **state)
+{
+    struct pair pair;
+
+    (void)state;
+    leave(&pair, 1 << 20); /* else nothing is read behind it */
+    say_offer(&pair, MR_OFFER_ACCEPTED);
+    assert_refused(&pair, MR_ESTATE, "that was not made");
+    greet_to_resume(&pair, 0);
+    say_offer(&pair, MR_OFFER_ACCEPTED);
+    assert_refused(&pair, MR_ESTATE, "that was not made");
+    leave(&pair, 0);
+    assert_int_equal(mr_conn_offer(&pair.conn, MR_OFFER_MADE), MR_OK);
+    say_offer(&pair, MR_OFFER_GRANTED);
+    assert_refused(&pair, MR_EFORMAT, "bad OFFER");
+    leave(&pair, 0);
+    assert_int_equal(mr_conn_offer(&pair.conn, MR_OFFER_MADE), MR_OK);
+    say(&pair, MR_FRAME_CHUNKS, 0, 8, mr_span_of("ab", 2));
+    assert_refused(&pair, MR_ESTATE, "data behind BYE");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -175,6 +242,8 @@ int main(void)
         cmocka_unit_test(a_resume_to_who_takes_none_is_refused),
         cmocka_unit_test(a_resume_without_a_byte_is_refused),
         cmocka_unit_test(who_moved_a_sender_tells_it_what_the_next_must_know),
+        cmocka_unit_test(an_offer_is_accepted_behind_bye),
+        cmocka_unit_test(what_was_not_offered_or_is_no_answer_is_refused),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

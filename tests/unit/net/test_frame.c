@@ -161,8 +161,10 @@ static void types_have_names_and_are_data_from_16_on(void **state)
     assert_string_equal(mr_frame_type_name(MR_FRAME_WELCOME), "WELCOME");
     assert_string_equal(mr_frame_type_name(99), "?");
     assert_string_equal(mr_frame_type_name(MR_FRAME_RESUME), "RESUME");
+    assert_string_equal(mr_frame_type_name(MR_FRAME_OFFER), "OFFER");
     assert_false(mr_frame_is_data(MR_FRAME_BYE));
     assert_false(mr_frame_is_data(MR_FRAME_RESUME));
+    assert_false(mr_frame_is_data(MR_FRAME_OFFER));
     assert_true(mr_frame_is_data(MR_FRAME_DICT));
     assert_false(mr_frame_is_data(99));
 }
@@ -233,6 +235,26 @@ static void a_resume_is_a_sequence_and_bytes_that_nobody_reads_here(void **state
                          MR_EFORMAT);
 }
 
+static void an_offer_is_a_step_and_what_is_behind_it_is_passed_over(void **state)
+{
+    uint8_t bytes[MR_OFFER_SIZE + 1] = {0};
+    enum mr_offer_step step;
+
+    (void)state;
+    assert_int_equal(MR_FRAME_OFFER, 13);
+    mr_offer_put(MR_OFFER_GRANTED, bytes);
+    assert_hex(mr_span_of(bytes, MR_OFFER_SIZE), "03000000 00000000");
+    bytes[4] = bytes[MR_OFFER_SIZE] = 0xff;
+    assert_int_equal(mr_offer_get(mr_span_of(bytes, sizeof(bytes)), &step), MR_OK);
+    assert_int_equal(step, MR_OFFER_GRANTED);
+    for (size_t cut = 0; cut < MR_OFFER_SIZE; cut++)
+        assert_int_equal(mr_offer_get(mr_span_of(bytes, cut), &step), MR_EFORMAT);
+    bytes[0] = MR_OFFER_GRANTED + 1;
+    assert_int_equal(mr_offer_get(mr_span_of(bytes, sizeof(bytes)), &step), MR_EFORMAT);
+    bytes[0] = 0;
+    assert_int_equal(mr_offer_get(mr_span_of(bytes, sizeof(bytes)), &step), MR_EFORMAT);
+}
+
 static void an_error_carries_its_reason_in_words(void **state)
 {
     uint8_t bytes[16];
@@ -283,6 +305,7 @@ int main(void)
         cmocka_unit_test(a_welcome_tells_the_epoch_unless_it_is_older),
         cmocka_unit_test(an_ack_is_24_bytes_and_what_is_behind_them_is_passed_over),
         cmocka_unit_test(a_resume_is_a_sequence_and_bytes_that_nobody_reads_here),
+        cmocka_unit_test(an_offer_is_a_step_and_what_is_behind_it_is_passed_over),
         cmocka_unit_test(an_error_carries_its_reason_in_words),
         cmocka_unit_test(bye_and_move_are_small),
     };

@@ -147,13 +147,12 @@ static void how_much_is_kept_for_the_next_receiver_is_told_unless_it_is_nothing(
     mr_hello_free(&message);
     hello.resume_max = 256 << 10;
     size_with = mr_hello_put(&hello, bytes, sizeof(bytes));
-    assert_hex(mr_span_of(bytes + size, size_with - size),
-               "a7 726573756d6573 ce 00040000");
+    assert_hex(mr_span_of(bytes + size, size_with - size), "a6 6f6666657273 ce 00040000");
     message = read_back(bytes, size_with);
     assert_int_equal(message.hello.resume_max, 256 << 10);
     mr_hello_free(&message);
-    memcpy(bytes + size + 8, "\xcf\0\0\0\1\0\0\0\5", 9); /* 4 GiB and 5 */
-    message = read_back(bytes, size + 8 + 9);
+    memcpy(bytes + size + 7, "\xcf\0\0\0\1\0\0\0\5", 9); /* 4 GiB and 5 */
+    message = read_back(bytes, size + 7 + 9);
     assert_int_equal(message.hello.resume_max, UINT32_MAX);
     mr_hello_free(&message);
 }
@@ -284,7 +283,7 @@ static void a_value_of_the_wrong_kind_is_refused_by_its_key(void **state)
     assert_int_equal(get_with("role", put_zero_byte, "role"), MR_EFORMAT);
     assert_int_equal(get_with("token", put_zero_byte, "token"), MR_EFORMAT);
     assert_int_equal(get_with("sender", put_short_id, "sender"), MR_EFORMAT);
-    assert_int_equal(get_with("resumes", put_negative, "resumes"), MR_EFORMAT);
+    assert_int_equal(get_with("offers", put_negative, "offers"), MR_EFORMAT);
     assert_int_equal(get_with("source", put_uint, "source"), MR_EFORMAT);
     assert_int_equal(get_with("source", put_nested, "source"), MR_EFORMAT);
 }

@@ -55,12 +55,67 @@ static void say_resume(struct mr_test_hop *hop, const char *text)
     assert_int_equal(mr_conn_resume(&hop->conn, 1, mr_span_of_text(text)), MR_OK);
 }
 
-/* The receiver has said all. */
-static void let_go(struct mr_test_hop *hop)
+/* Of the connections that senders left. */
+static struct mr_conn parted;
+
+/* The receiver has said all; the connection is `parted`. */
+static void offer(struct mr_test_hop *hop)
 {
-    mr_test_hop_hang_up(hop);
+    assert_int_equal(mr_conn_offer(&hop->conn, MR_OFFER_MADE), MR_OK);
     poll_until_closed(hop);
     assert_int_equal(hop->sender.stats.failures, 0);
+    assert_int_equal(hop->sender.resume_state, MR_SENDER_RESUME_OFFERED);
+    parted = hop->conn;
+    hop->has_conn = false;
+}
+
+/* Until the sender has said to the one that it left that the offer is accepted. */
+static void poll_until_accepted(struct mr_test_hop *hop)
+{
+    struct mr_frame frame;
+    enum mr_status status = MR_AGAIN;
+
+    for (int i = 0; i < 3000 && status == MR_AGAIN; i++) {
+        (void)mr_sender_poll(&hop->sender, MR_MILLISECOND_NS);
+        (void)mr_conn_read(&parted);
+        status = mr_conn_next(&parted, &frame);
+    }
+    assert_int_equal(status, MR_OK);
+    assert_int_equal(frame.type, MR_FRAME_OFFER);
+    assert_int_equal(hop->sender.resume_state, MR_SENDER_RESUME_ACCEPTED);
+}
+
+static void grant(struct mr_test_hop *hop)
+{
+    assert_int_equal(mr_conn_offer(&parted, MR_OFFER_GRANTED), MR_OK);
+    for (int i = 0; i < 1000 && hop->sender.parting.fd >= 0; i++)
+        (void)mr_sender_poll(&hop->sender, MR_MILLISECOND_NS);
+    mr_conn_fini(&parted);
+}
+
+/* Nobody is there now; the receiver lets go. */
+static void let_go(struct mr_test_hop *hop)
+{
+    offer(hop);
+    hop->sender.parting.due_ns = 0; /* however long it would wait */
+    hop->sender.retry_at_ns += MR_HOUR_NS;
+    poll_until_accepted(hop);
+    grant(hop);
+    hop->sender.retry_at_ns = 0;
+    assert_int_equal(hop->sender.resume_state, MR_SENDER_RESUME_GRANTED);
+}
+
+/* The sender has closed the connection that it left, without a word. */
+static void expect_declined(struct mr_test_hop *hop)
+{
+    struct mr_frame frame;
+
+    for (int i = 0; i < 3000 && hop->sender.parting.fd >= 0; i++)
+        (void)mr_sender_poll(&hop->sender, MR_MILLISECOND_NS);
+    assert_int_equal(mr_conn_read(&parted), MR_END);
+    assert_int_equal(mr_conn_next(&parted, &frame), MR_AGAIN);
+    assert_int_equal(hop->sender.resume_state, MR_SENDER_RESUME_NONE);
+    mr_conn_fini(&parted);
 }
 
 static void expect_resume(struct mr_test_hop *hop, struct mr_span bytes)
@@ -130,6 +185,197 @@ static void it_is_not_given_twice(void **state)
     expect_resume(hop, mr_span_of_text("first"));
     mr_test_hop_hang_up(hop);
     poll_until_closed(hop);
+    mr_test_hop_open(hop);
+    expect_frame_2(hop);
+    mr_test_hop_free(hop);
+}
+
+static void it_is_accepted_once_a_receiver_takes_it_and_given_once_it_is_granted(
+    void **state)
+{
+    struct mr_test_hop *hop = moved_hop(sizeof(memory));
+    struct mr_frame frame;
+
+    (void)state;
+    say_resume(hop, "first");
+    offer(hop);
+    mr_test_hop_open(hop);
+    poll_until_accepted(hop);
+    for (int i = 0; i < 20; i++) {
+        (void)mr_sender_poll(&hop->sender, MR_MILLISECOND_NS);
+        assert_int_equal(mr_test_hop_receive(hop, &frame), MR_AGAIN);
+    }
+    assert_int_equal(mr_conn_move(&hop->conn, 0), MR_OK); /* not before it is given */
+    for (int i = 0; i < 20; i++)
+        (void)mr_sender_poll(&hop->sender, MR_MILLISECOND_NS);
+    assert_false(hop->sender.is_leaving);
+    grant(hop);
+    expect_resume(hop, mr_span_of_text("first"));
+    assert_int_equal(hop->sender.stats.resumes_dropped, 0);
+    mr_test_hop_free(hop);
+}
+
+static void one_that_takes_none_is_said_by_a_connection_that_ends(void **state)
+{
+    struct mr_test_hop *hop = moved_hop(sizeof(memory));
+
+    (void)state;
+    say_resume(hop, "first");
+    offer(hop);
+    hop->takes_resume = false;
+    mr_test_hop_open(hop);
+    expect_declined(hop);
+    expect_frame_2(hop);
+    assert_int_equal(hop->sender.stats.resumes_dropped, 1);
+    mr_test_hop_free(hop);
+}
+
+static void where_nobody_is_it_is_accepted_for_who_comes(void **state)
+{
+    struct mr_test_hop *hop = moved_hop(sizeof(memory));
+    struct mr_sender_address nobody = {.size = sizeof(struct sockaddr_in)};
+    struct sockaddr_in address = {.sin_family = AF_INET, .sin_port = htons(1)};
+
+    (void)state;
+    address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    memcpy(&nobody.address, &address, sizeof(address));
+    say_resume(hop, "first");
+    offer(hop);
+    mr_sender_set_addresses(&hop->sender, &nobody, 1);
+    poll_until_accepted(hop);
+    assert_in_range(hop->sender.stats.failures, 1, 1000);
+    grant(hop);
+    assert_int_equal(hop->sender.resume_state, MR_SENDER_RESUME_GRANTED);
+    mr_sender_set_addresses(&hop->sender, hop->config.addresses, 1);
+    mr_test_hop_open(hop);
+    expect_resume(hop, mr_span_of_text("first"));
+    expect_frame_2(hop);
+    mr_test_hop_free(hop);
+}
+
+static void of_several_addresses_all_are_tried_before(void **state)
+{
+    struct mr_test_hop *hop = moved_hop(sizeof(memory));
+
+    (void)state;
+    say_resume(hop, "first");
+    hop->sender.config.addresses[1] = hop->sender.config.addresses[0];
+    hop->sender.config.address_count = 2;
+    offer(hop);
+    for (int i = 0; i < 1000 && hop->sender.stats.failures == 0; i++) {
+        (void)mr_sender_poll(&hop->sender, MR_MILLISECOND_NS);
+        if (mr_test_hop_accept(hop, 0))
+            mr_test_hop_hang_up(hop);
+    }
+    assert_int_equal(hop->sender.stats.failures, 1);
+    assert_int_equal(hop->sender.resume_state, MR_SENDER_RESUME_OFFERED);
+    mr_test_hop_open(hop);
+    poll_until_accepted(hop);
+    grant(hop);
+    expect_resume(hop, mr_span_of_text("first"));
+    mr_test_hop_free(hop);
+}
+
+static void what_is_not_granted_in_time_is_not_waited_for(void **state)
+{
+    struct mr_test_hop *hop = moved_hop(sizeof(memory));
+
+    (void)state;
+    say_resume(hop, "first");
+    offer(hop);
+    mr_test_hop_open(hop);
+    poll_until_accepted(hop);
+    hop->sender.parting.due_ns = 0;
+    expect_declined(hop);
+    expect_frame_2(hop);
+    assert_int_equal(hop->sender.stats.resumes_dropped, 1);
+    mr_test_hop_free(hop);
+}
+
+/* It ends what is open itself. */
+static void a_receiver_that_hangs_up_has_not_granted(void **state)
+{
+    struct mr_test_hop *hop = moved_hop(sizeof(memory));
+
+    (void)state;
+    say_resume(hop, "first");
+    mr_test_hop_hang_up(hop); /* before it offered */
+    poll_until_closed(hop);
+    assert_int_equal(hop->sender.stats.resumes_dropped, 1);
+    mr_test_hop_open(hop);
+    expect_frame_2(hop);
+    mr_test_hop_free(hop);
+
+    hop = moved_hop(sizeof(memory));
+    say_resume(hop, "first");
+    offer(hop);
+    mr_test_hop_open(hop);
+    poll_until_accepted(hop);
+    mr_conn_fini(&parted);
+    expect_frame_2(hop);
+    assert_int_equal(hop->sender.stats.resumes_dropped, 1);
+    mr_test_hop_free(hop);
+}
+
+/* Over the connection that was left: heartbeats are passed over, all else ends it. */
+static void what_else_comes_over_it_ends_it(void **state)
+{
+    static const uint8_t types[] = {MR_FRAME_ACK, MR_FRAME_OFFER, MR_FRAME_ERROR, 99};
+
+    (void)state;
+    for (size_t i = 0; i < sizeof(types); i++) {
+        struct mr_test_hop *hop = moved_hop(sizeof(memory));
+        uint8_t bytes[2 * MR_WIRE_HEADER_SIZE + MR_OFFER_SIZE];
+        uint8_t *at = bytes + MR_WIRE_HEADER_SIZE;
+
+        say_resume(hop, "first");
+        offer(hop);
+        mr_offer_put(MR_OFFER_GRANTED, at + MR_WIRE_HEADER_SIZE); /* not accepted yet */
+        mr_frame_put_header(MR_FRAME_HEARTBEAT, 0, 0, mr_span_of(NULL, 0), bytes);
+        mr_frame_put_header(types[i], 0, 0,
+                            mr_span_of(at + MR_WIRE_HEADER_SIZE, MR_OFFER_SIZE), at);
+        assert_int_equal(send(parted.fd, bytes, MR_WIRE_HEADER_SIZE, MSG_NOSIGNAL),
+                         MR_WIRE_HEADER_SIZE);
+        hop->sender.retry_at_ns += MR_HOUR_NS;
+        for (int turn = 0; turn < 20; turn++)
+            (void)mr_sender_poll(&hop->sender, MR_MILLISECOND_NS);
+        assert_true(hop->sender.parting.fd >= 0);
+        assert_int_equal(
+            send(parted.fd, at, sizeof(bytes) - MR_WIRE_HEADER_SIZE, MSG_NOSIGNAL),
+            sizeof(bytes) - MR_WIRE_HEADER_SIZE);
+        expect_declined(hop);
+        mr_test_hop_free(hop);
+    }
+}
+
+static void one_that_ends_while_it_waits_declines(void **state)
+{
+    struct mr_test_hop *hop = moved_hop(sizeof(memory));
+
+    (void)state;
+    say_resume(hop, "first");
+    offer(hop);
+    mr_test_hop_open(hop);
+    poll_until_accepted(hop);
+    (void)mr_sender_finish(&hop->sender, MR_BYE_FINISHED, 0);
+    expect_declined(hop);
+    mr_test_hop_free(hop);
+}
+
+/* As the probe does when the program closed it. */
+static void one_that_was_closed_behind_its_back_is_forgotten_not_closed(void **state)
+{
+    struct mr_test_hop *hop = moved_hop(sizeof(memory));
+    int fd;
+
+    (void)state;
+    say_resume(hop, "first");
+    offer(hop);
+    fd = hop->sender.parting.fd;
+    mr_sender_lose_parting(&hop->sender);
+    assert_int_equal(hop->sender.resume_state, MR_SENDER_RESUME_NONE);
+    assert_int_equal(close(fd), 0);
+    mr_conn_fini(&parted);
     mr_test_hop_open(hop);
     expect_frame_2(hop);
     mr_test_hop_free(hop);
@@ -377,6 +623,19 @@ static void two_of_different_frames_break_the_connection_and_none_is_kept(void *
     expect_break(hop, "bad RESUME");
 }
 
+static void an_offer_without_resume_or_of_another_step_breaks_the_connection(void **state)
+{
+    struct mr_test_hop *hop = moved_hop(sizeof(memory));
+
+    (void)state;
+    assert_int_equal(mr_conn_offer(&hop->conn, MR_OFFER_MADE), MR_OK);
+    expect_break(hop, "bad OFFER");
+    hop = moved_hop(sizeof(memory));
+    say_resume(hop, "first");
+    assert_int_equal(mr_conn_offer(&hop->conn, MR_OFFER_GRANTED), MR_OK);
+    expect_break(hop, "bad OFFER");
+}
+
 static void without_memory_it_is_a_frame_that_no_receiver_sends(void **state)
 {
     struct mr_test_hop *hop = moved_hop(0);
@@ -416,6 +675,16 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(the_next_receiver_gets_it_before_dictionary_and_data),
         cmocka_unit_test(it_is_not_given_twice),
+        cmocka_unit_test(
+            it_is_accepted_once_a_receiver_takes_it_and_given_once_it_is_granted),
+        cmocka_unit_test(one_that_takes_none_is_said_by_a_connection_that_ends),
+        cmocka_unit_test(where_nobody_is_it_is_accepted_for_who_comes),
+        cmocka_unit_test(of_several_addresses_all_are_tried_before),
+        cmocka_unit_test(what_is_not_granted_in_time_is_not_waited_for),
+        cmocka_unit_test(a_receiver_that_hangs_up_has_not_granted),
+        cmocka_unit_test(what_else_comes_over_it_ends_it),
+        cmocka_unit_test(one_that_ends_while_it_waits_declines),
+        cmocka_unit_test(one_that_was_closed_behind_its_back_is_forgotten_not_closed),
         cmocka_unit_test(who_got_a_part_is_the_last_to_get_any),
         cmocka_unit_test(a_move_while_it_is_given_ends_it_between_two),
         cmocka_unit_test(a_receiver_that_takes_none_gets_none_and_no_later_one_does),
@@ -428,6 +697,8 @@ int main(void)
         cmocka_unit_test(from_who_was_told_that_the_sender_has_finished_as_well),
         cmocka_unit_test(one_without_bytes_breaks_the_connection),
         cmocka_unit_test(two_of_different_frames_break_the_connection_and_none_is_kept),
+        cmocka_unit_test(
+            an_offer_without_resume_or_of_another_step_breaks_the_connection),
         cmocka_unit_test(without_memory_it_is_a_frame_that_no_receiver_sends),
         cmocka_unit_test(a_size_without_memory_is_refused),
         cmocka_unit_test(in_a_forked_child_it_is_forgotten),

@@ -44,51 +44,198 @@ static void keep_end(struct lane_rig *rig)
     lane_rig_commit_end(rig, 1, (struct mr_id){9, 9}, 1);
 }
 
-/* Reads to the end of the connection; the bytes of RESUME that came, ACKs and heartbeats passed over. */
-static struct mr_span rest_of(struct lane_rig *rig, uint8_t *bytes, size_t capacity)
+/* Reads up to an OFFER of this step; the bytes of RESUME that came before, ACKs and heartbeats passed over. */
+static struct mr_span rest_until(struct lane_rig *rig, enum mr_offer_step last,
+                                 uint8_t *bytes)
 {
-    struct mr_span rest, found = {0};
+    struct mr_span found = {0};
+    enum mr_offer_step step = 0;
     struct mr_frame frame;
-    size_t size = 0, need;
-    ssize_t got;
+    uint64_t sequence;
 
-    while ((got = recv(rig->fd, bytes + size, capacity - size, 0)) > 0)
-        size += (size_t)got;
-    rest = mr_span_of(bytes, size);
-    while (mr_frame_take(&rest, LANE_MAX_FRAME, &frame, &need, NULL) == MR_OK) {
-        uint64_t sequence;
-
+    while (step != last) {
+        lane_rig_take_answer(rig, bytes, &frame);
+        if (frame.type == MR_FRAME_OFFER)
+            assert_int_equal(mr_offer_get(frame.payload, &step), MR_OK);
         if (frame.type != MR_FRAME_RESUME)
             continue;
         assert_int_equal(mr_resume_frame_get(frame.payload, &sequence, &found), MR_OK);
         assert_int_equal(sequence, 1);
+        bytes += LANE_ANSWER_SIZE; /* it is borrowed */
     }
     return found;
+}
+
+static void accept_offer(struct lane_rig *rig)
+{
+    uint8_t payload[MR_OFFER_SIZE];
+
+    mr_offer_put(MR_OFFER_ACCEPTED, payload);
+    lane_rig_send(rig, MR_FRAME_OFFER, 0, mr_span_of(payload, sizeof(payload)));
+}
+
+/* Nothing more comes. */
+static void expect_end(struct lane_rig *rig)
+{
+    uint8_t bytes[LANE_ANSWER_SIZE];
+
+    assert_int_equal(recv(rig->fd, bytes, sizeof(bytes), 0), 0);
+}
+
+static void expect_ended_here(struct lane_rig *rig, uint32_t streams)
+{
+    while (mr_load_relaxed(&rig->counting.ended_again) == 0) /* CTest ends it */
+        (void)usleep(1000);
+    assert_int_equal(mr_load_relaxed(&rig->counting.ended_again), streams);
+    assert_int_equal(mr_load_relaxed(&rig->counters.handovers_declined), 1);
+    assert_int_equal(mr_load_relaxed(&rig->counters.handovers_given), 0);
 }
 
 static void one_that_moves_is_given_its_streams(void **state)
 {
     struct lane_rig *rig = *state;
     struct mr_resume *resume = mr_resume_new(NULL);
-    uint8_t bytes[LANE_ANSWER_SIZE];
+    uint8_t bytes[2 * LANE_ANSWER_SIZE];
     struct mr_span told;
 
     start_leaving(rig, KEEPS, MR_BYE_MOVING);
     keep_end(rig);
-    told = rest_of(rig, bytes, sizeof(bytes));
+    told = rest_until(rig, MR_OFFER_MADE, bytes);
     assert_int_equal(mr_handover_take(resume, told), MR_OK);
     assert_int_equal(resume->stream_count, 1);
     assert_int_equal(resume->streams[0].id, 1);
+    assert_int_equal(mr_load_relaxed(&rig->counters.handovers_given), 0);
+    accept_offer(rig);
+    (void)rest_until(rig, MR_OFFER_GRANTED, bytes);
+    expect_end(rig);
     assert_int_equal(mr_load_relaxed(&rig->counters.handovers_given), 1);
-    assert_int_equal(mr_load_relaxed(&rig->counters.handovers_lost), 0);
+    assert_int_equal(mr_load_relaxed(&rig->counters.handovers_declined), 0);
+    (void)usleep(50000); /* some ticks */
+    assert_int_equal(mr_load_relaxed(&rig->counting.ended_again), 0);
     mr_resume_free(resume);
+}
+
+/* Where it goes nobody takes it: it closes the connection. */
+static void what_is_offered_and_not_accepted_ends_here(void **state)
+{
+    struct lane_rig *rig = *state;
+    uint8_t bytes[2 * LANE_ANSWER_SIZE];
+
+    start_leaving(rig, KEEPS, MR_BYE_MOVING);
+    keep_end(rig);
+    (void)rest_until(rig, MR_OFFER_MADE, bytes);
+    (void)close(rig->fd);
+    rig->fd = -1;
+    expect_ended_here(rig, 1);
+}
+
+static void what_nobody_decides_ends_here(void **state)
+{
+    struct lane_rig *rig = *state;
+    uint8_t bytes[2 * LANE_ANSWER_SIZE];
+
+    start_leaving(rig, KEEPS, MR_BYE_MOVING);
+    keep_end(rig);
+    (void)rest_until(rig, MR_OFFER_MADE, bytes);
+    expect_end(rig);
+    expect_ended_here(rig, 1);
+}
+
+static void what_is_not_decided_when_the_lane_ends_ends_with_it(void **state)
+{
+    struct lane_rig *rig = *state;
+    uint8_t bytes[2 * LANE_ANSWER_SIZE];
+
+    start_leaving(rig, KEEPS, MR_BYE_MOVING);
+    keep_end(rig);
+    (void)rest_until(rig, MR_OFFER_MADE, bytes);
+    mr_lane_stop(&rig->lane, 1); /* a deadline that has passed */
+    expect_end(rig);
+    expect_ended_here(rig, 1);
+}
+
+/* Another frame than one that accepts: it cannot be trusted with what is offered. */
+static void bad_answers_to_an_offer_end_it(void **state)
+{
+    struct lane_rig *rig = *state;
+    uint8_t bytes[2 * LANE_ANSWER_SIZE];
+
+    start_leaving(rig, KEEPS, MR_BYE_MOVING);
+    keep_end(rig);
+    (void)rest_until(rig, MR_OFFER_MADE, bytes);
+    mr_offer_put(MR_OFFER_GRANTED, bytes);
+    lane_rig_send(rig, MR_FRAME_OFFER, 0, mr_span_of(bytes, MR_OFFER_SIZE));
+    expect_end(rig);
+    expect_ended_here(rig, 1);
+}
+
+/* A RESUME of what the lane's graph puts, with what `byte` of it is changed by, and this sequence. */
+static void send_resume(struct lane_rig *rig, uint64_t sequence, size_t byte,
+                        uint8_t change)
+{
+    struct mr_handover handover;
+    uint8_t payload[200];
+    size_t size;
+
+    mr_handover_init(&handover, KEEPS);
+    lane_rig_put_streams(&handover, 1);
+    size = MR_RESUME_HEAD_SIZE + handover.bytes.size;
+    assert_true(size <= sizeof(payload));
+    mr_resume_frame_put_head(sequence, payload);
+    memcpy(payload + MR_RESUME_HEAD_SIZE, handover.bytes.data, handover.bytes.size);
+    payload[MR_RESUME_HEAD_SIZE + byte] ^= change;
+    lane_rig_send(rig, MR_FRAME_RESUME, 0, mr_span_of(payload, size));
+    mr_handover_fini(&handover);
+}
+
+static void swap(int *a, int *b)
+{
+    int kept = *a;
+
+    *a = *b;
+    *b = kept;
+}
+
+/* It was sent here again: the lane has its old connection and its new one, and the streams go on. */
+static void one_that_comes_back_goes_on_with_what_it_was_offered(void **state)
+{
+    struct lane_rig *rig = *state;
+    uint8_t bytes[2 * LANE_ANSWER_SIZE];
+    int old;
+
+    start_leaving(rig, KEEPS, MR_BYE_MOVING);
+    keep_end(rig);
+    (void)rest_until(rig, MR_OFFER_MADE, bytes);
+    old = rig->fd;
+    rig->fd = -1;
+    greet(rig, 2, 1, KEEPS);
+    assert_true(lane_rig_welcome(rig) & MR_WELCOME_TAKES_RESUME);
+    swap(&old, &rig->fd);
+    accept_offer(rig);
+    (void)rest_until(rig, MR_OFFER_GRANTED, bytes);
+    expect_end(rig);
+    swap(&old, &rig->fd);
+    send_resume(rig, 1, 0, 0);
+    lane_rig_send_chunks(rig, 2);
+    assert_int_equal(mr_load_relaxed(&rig->counters.handovers_given), 1);
+    assert_int_equal(mr_load_relaxed(&rig->counters.handovers_taken), 1);
+    assert_int_equal(mr_load_relaxed(&rig->counters.handovers_declined), 0);
+    (void)close(old);
 }
 
 static void expect_nothing(struct lane_rig *rig)
 {
-    uint8_t bytes[LANE_ANSWER_SIZE];
+    uint8_t bytes[LANE_ANSWER_SIZE], *at = bytes;
+    struct mr_span rest;
+    struct mr_frame frame;
+    ssize_t got;
+    size_t need;
 
-    assert_int_equal(rest_of(rig, bytes, sizeof(bytes)).size, 0);
+    while ((got = recv(rig->fd, at, (size_t)(bytes + sizeof(bytes) - at), 0)) > 0)
+        at += got;
+    rest = mr_span_of(bytes, (size_t)(at - bytes));
+    while (mr_frame_take(&rest, LANE_MAX_FRAME, &frame, &need, NULL) == MR_OK)
+        assert_true(frame.type != MR_FRAME_RESUME && frame.type != MR_FRAME_OFFER);
     assert_int_equal(mr_load_relaxed(&rig->counters.handovers_given), 0);
     assert_int_equal(mr_load_relaxed(&rig->counting.ends), 1);
 }
@@ -109,7 +256,7 @@ static void who_takes_nothing_along_is_given_nothing(void **state)
 static void nothing_is_given_before_the_spool_has_the_end(void **state)
 {
     struct lane_rig *rig = *state;
-    uint8_t bytes[LANE_ANSWER_SIZE];
+    uint8_t bytes[2 * LANE_ANSWER_SIZE];
 
     start_leaving(rig, KEEPS, MR_BYE_MOVING);
     while (mr_load_relaxed(&rig->counting.ends) == 0)
@@ -117,14 +264,14 @@ static void nothing_is_given_before_the_spool_has_the_end(void **state)
     (void)usleep(50000); /* some ticks */
     assert_int_equal(mr_load_relaxed(&rig->counters.handovers_given), 0);
     keep_end(rig);
-    assert_true(rest_of(rig, bytes, sizeof(bytes)).size > 0);
+    assert_true(rest_until(rig, MR_OFFER_MADE, bytes).size > 0);
 }
 
 /* Filters on other threads have not all that it sent yet. */
 static void what_is_given_waits_for_the_filters(void **state)
 {
     struct lane_rig *rig = *state;
-    uint8_t bytes[LANE_ANSWER_SIZE];
+    uint8_t bytes[2 * LANE_ANSWER_SIZE];
 
     rig->counting.passes_on = true;
     start_leaving(rig, KEEPS, MR_BYE_MOVING);
@@ -132,7 +279,7 @@ static void what_is_given_waits_for_the_filters(void **state)
     (void)usleep(50000);
     assert_int_equal(mr_load_relaxed(&rig->counters.handovers_given), 0);
     mr_store_release(&rig->counting.may_take, true);
-    assert_true(rest_of(rig, bytes, sizeof(bytes)).size > 0);
+    assert_true(rest_until(rig, MR_OFFER_MADE, bytes).size > 0);
 }
 
 /* Its streams go on nowhere: they end here. */
@@ -145,7 +292,7 @@ static void what_one_had_open_that_left_before_ends(void **state)
         (void)usleep(1000);
     (void)close(rig->fd);
     rig->fd = -1;
-    while (mr_load_relaxed(&rig->counters.handovers_late) == 0) /* CTest ends it */
+    while (mr_load_relaxed(&rig->counters.handovers_declined) == 0) /* CTest ends it */
         (void)usleep(1000);
     while (mr_load_relaxed(&rig->counting.ended_again) == 0)
         (void)usleep(1000);
@@ -159,13 +306,13 @@ static void one_that_says_no_more_is_not_waited_for(void **state)
     struct lane_rig *rig = *state;
 
     start_leaving(rig, KEEPS, MR_BYE_MOVING);
-    while (mr_load_relaxed(&rig->counters.handovers_late) == 0) /* CTest ends it */
+    while (mr_load_relaxed(&rig->counters.handovers_declined) == 0) /* CTest ends it */
         (void)usleep(10000);
     assert_int_equal(mr_load_relaxed(&rig->counters.handovers_given), 0);
 }
 
-/* More than the socket takes, and then nobody is there: who knows what of it came. */
-static void one_that_leaves_amid_what_it_is_given_is_counted_as_lost(void **state)
+/* More than the socket takes, and then nobody is there. */
+static void what_was_told_in_part_ends_here(void **state)
 {
     struct lane_rig *rig = *state;
 
@@ -173,32 +320,9 @@ static void one_that_leaves_amid_what_it_is_given_is_counted_as_lost(void **stat
     start_leaving(rig, 1u << 20, MR_BYE_MOVING);
     keep_end(rig);
     (void)usleep(50000);
-    assert_int_equal(mr_load_relaxed(&rig->counters.handovers_given), 0);
     (void)close(rig->fd);
     rig->fd = -1;
-    while (mr_load_relaxed(&rig->counters.handovers_lost) == 0)
-        (void)usleep(1000);
-    assert_int_equal(mr_load_relaxed(&rig->counters.handovers_given), 0);
-    assert_int_equal(mr_load_relaxed(&rig->counting.ended_again), 0);
-}
-
-/* A RESUME of what the lane's graph puts, with what `byte` of it is changed by, and this sequence. */
-static void send_resume(struct lane_rig *rig, uint64_t sequence, size_t byte,
-                        uint8_t change)
-{
-    struct mr_handover handover;
-    uint8_t payload[200];
-    size_t size;
-
-    mr_handover_init(&handover, KEEPS);
-    lane_rig_put_streams(&handover, 1);
-    size = MR_RESUME_HEAD_SIZE + handover.bytes.size;
-    assert_true(size <= sizeof(payload));
-    mr_resume_frame_put_head(sequence, payload);
-    memcpy(payload + MR_RESUME_HEAD_SIZE, handover.bytes.data, handover.bytes.size);
-    payload[MR_RESUME_HEAD_SIZE + byte] ^= change;
-    lane_rig_send(rig, MR_FRAME_RESUME, 0, mr_span_of(payload, size));
-    mr_handover_fini(&handover);
+    expect_ended_here(rig, 12001);
 }
 
 static void what_one_brings_is_taken_before_its_first_frame(void **state)
@@ -275,7 +399,12 @@ int main(void)
         TEST(what_is_given_waits_for_the_filters),
         TEST(what_one_had_open_that_left_before_ends),
         TEST(one_that_says_no_more_is_not_waited_for),
-        TEST(one_that_leaves_amid_what_it_is_given_is_counted_as_lost),
+        TEST(what_was_told_in_part_ends_here),
+        TEST(what_is_offered_and_not_accepted_ends_here),
+        TEST(what_nobody_decides_ends_here),
+        TEST(what_is_not_decided_when_the_lane_ends_ends_with_it),
+        TEST(bad_answers_to_an_offer_end_it),
+        TEST(one_that_comes_back_goes_on_with_what_it_was_offered),
         TEST(what_one_brings_is_taken_before_its_first_frame),
         TEST(what_is_of_another_frame_is_not_used),
         TEST(what_is_damaged_is_refused),
