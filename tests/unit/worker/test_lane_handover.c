@@ -137,6 +137,7 @@ static void what_nobody_decides_ends_here(void **state)
     start_leaving(rig, KEEPS, MR_BYE_MOVING);
     keep_end(rig);
     (void)rest_until(rig, MR_OFFER_MADE, bytes);
+    lane_rig_send(rig, MR_FRAME_ASK, 0, mr_span_of(NULL, 0)); /* no word of it */
     expect_end(rig);
     expect_ended_here(rig, 1);
 }
