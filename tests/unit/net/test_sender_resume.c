@@ -190,6 +190,15 @@ static void it_is_not_given_twice(void **state)
     mr_test_hop_free(hop);
 }
 
+/* What was offered is accepted, as the next receiver takes it. */
+static void accept_first(struct mr_test_hop *hop)
+{
+    say_resume(hop, "first");
+    offer(hop);
+    mr_test_hop_open(hop);
+    poll_until_accepted(hop);
+}
+
 static void it_is_accepted_once_a_receiver_takes_it_and_given_once_it_is_granted(
     void **state)
 {
@@ -197,10 +206,7 @@ static void it_is_accepted_once_a_receiver_takes_it_and_given_once_it_is_granted
     struct mr_frame frame;
 
     (void)state;
-    say_resume(hop, "first");
-    offer(hop);
-    mr_test_hop_open(hop);
-    poll_until_accepted(hop);
+    accept_first(hop);
     for (int i = 0; i < 20; i++) {
         (void)mr_sender_poll(&hop->sender, MR_MILLISECOND_NS);
         assert_int_equal(mr_test_hop_receive(hop, &frame), MR_AGAIN);
@@ -281,10 +287,7 @@ static void what_is_not_granted_in_time_is_not_waited_for(void **state)
     struct mr_test_hop *hop = moved_hop(sizeof(memory));
 
     (void)state;
-    say_resume(hop, "first");
-    offer(hop);
-    mr_test_hop_open(hop);
-    poll_until_accepted(hop);
+    accept_first(hop);
     hop->sender.parting.due_ns = 0;
     expect_declined(hop);
     expect_frame_2(hop);
@@ -307,10 +310,7 @@ static void a_receiver_that_hangs_up_has_not_granted(void **state)
     mr_test_hop_free(hop);
 
     hop = moved_hop(sizeof(memory));
-    say_resume(hop, "first");
-    offer(hop);
-    mr_test_hop_open(hop);
-    poll_until_accepted(hop);
+    accept_first(hop);
     mr_conn_fini(&parted);
     expect_frame_2(hop);
     assert_int_equal(hop->sender.stats.resumes_dropped, 1);
@@ -353,10 +353,7 @@ static void one_that_ends_while_it_waits_declines(void **state)
     struct mr_test_hop *hop = moved_hop(sizeof(memory));
 
     (void)state;
-    say_resume(hop, "first");
-    offer(hop);
-    mr_test_hop_open(hop);
-    poll_until_accepted(hop);
+    accept_first(hop);
     (void)mr_sender_finish(&hop->sender, MR_BYE_FINISHED, 0);
     expect_declined(hop);
     mr_test_hop_free(hop);

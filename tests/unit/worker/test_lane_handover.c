@@ -66,6 +66,14 @@ static struct mr_span rest_until(struct lane_rig *rig, enum mr_offer_step last,
     return found;
 }
 
+/* Of a sender that moves; what it is offered. */
+static struct mr_span take_offer(struct lane_rig *rig, uint8_t *bytes)
+{
+    start_leaving(rig, KEEPS, MR_BYE_MOVING);
+    keep_end(rig);
+    return rest_until(rig, MR_OFFER_MADE, bytes);
+}
+
 static void accept_offer(struct lane_rig *rig)
 {
     uint8_t payload[MR_OFFER_SIZE];
@@ -98,9 +106,7 @@ static void one_that_moves_is_given_its_streams(void **state)
     uint8_t bytes[2 * LANE_ANSWER_SIZE];
     struct mr_span told;
 
-    start_leaving(rig, KEEPS, MR_BYE_MOVING);
-    keep_end(rig);
-    told = rest_until(rig, MR_OFFER_MADE, bytes);
+    told = take_offer(rig, bytes);
     assert_int_equal(mr_handover_take(resume, told), MR_OK);
     assert_int_equal(resume->stream_count, 1);
     assert_int_equal(resume->streams[0].id, 1);
@@ -121,9 +127,7 @@ static void what_is_offered_and_not_accepted_ends_here(void **state)
     struct lane_rig *rig = *state;
     uint8_t bytes[2 * LANE_ANSWER_SIZE];
 
-    start_leaving(rig, KEEPS, MR_BYE_MOVING);
-    keep_end(rig);
-    (void)rest_until(rig, MR_OFFER_MADE, bytes);
+    (void)take_offer(rig, bytes);
     (void)close(rig->fd);
     rig->fd = -1;
     expect_ended_here(rig, 1);
@@ -134,9 +138,7 @@ static void what_nobody_decides_ends_here(void **state)
     struct lane_rig *rig = *state;
     uint8_t bytes[2 * LANE_ANSWER_SIZE];
 
-    start_leaving(rig, KEEPS, MR_BYE_MOVING);
-    keep_end(rig);
-    (void)rest_until(rig, MR_OFFER_MADE, bytes);
+    (void)take_offer(rig, bytes);
     lane_rig_send(rig, MR_FRAME_ASK, 0, mr_span_of(NULL, 0)); /* no word of it */
     expect_end(rig);
     expect_ended_here(rig, 1);
@@ -147,9 +149,7 @@ static void what_is_not_decided_when_the_lane_ends_ends_with_it(void **state)
     struct lane_rig *rig = *state;
     uint8_t bytes[2 * LANE_ANSWER_SIZE];
 
-    start_leaving(rig, KEEPS, MR_BYE_MOVING);
-    keep_end(rig);
-    (void)rest_until(rig, MR_OFFER_MADE, bytes);
+    (void)take_offer(rig, bytes);
     mr_lane_stop(&rig->lane, 1); /* a deadline that has passed */
     expect_end(rig);
     expect_ended_here(rig, 1);
@@ -161,9 +161,7 @@ static void bad_answers_to_an_offer_end_it(void **state)
     struct lane_rig *rig = *state;
     uint8_t bytes[2 * LANE_ANSWER_SIZE];
 
-    start_leaving(rig, KEEPS, MR_BYE_MOVING);
-    keep_end(rig);
-    (void)rest_until(rig, MR_OFFER_MADE, bytes);
+    (void)take_offer(rig, bytes);
     mr_offer_put(MR_OFFER_GRANTED, bytes);
     lane_rig_send(rig, MR_FRAME_OFFER, 0, mr_span_of(bytes, MR_OFFER_SIZE));
     expect_end(rig);
@@ -204,9 +202,7 @@ static void one_that_comes_back_goes_on_with_what_it_was_offered(void **state)
     uint8_t bytes[2 * LANE_ANSWER_SIZE];
     int old;
 
-    start_leaving(rig, KEEPS, MR_BYE_MOVING);
-    keep_end(rig);
-    (void)rest_until(rig, MR_OFFER_MADE, bytes);
+    (void)take_offer(rig, bytes);
     old = rig->fd;
     rig->fd = -1;
     greet(rig, 2, 1, KEEPS);
