@@ -99,7 +99,7 @@ void mr_sender_part(struct mr_sender *s, uint64_t now_ns)
 {
     struct mr_sender_parting *parting = &s->parting;
 
-    /* The beginning of another frame, at most; of one that has no place there it will be seen. */
+    /* At most the beginning of another frame; a larger one than OFFER fills the input, and ends the connection when it is read. */
     parting->input_size = s->input_size < sizeof(parting->input)
                               ? s->input_size
                               : (uint32_t)sizeof(parting->input);
