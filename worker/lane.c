@@ -23,6 +23,7 @@
 #include <unistd.h>
 
 #define TICK_NS (10 * MR_MILLISECOND_NS)
+#define IDLE_TICK_NS (100 * MR_MILLISECOND_NS) /* of a lane that has nobody to time */
 #define EVENTS_MAX 64
 /* So that the senders of a worker that stops do not all knock elsewhere at the same moment. */
 #define MOVE_JITTER_MS 100
@@ -564,6 +565,15 @@ static void catch_up(struct mr_lane *lane)
     }
 }
 
+/* A word of anybody, a new connection or a stop, makes the next one due sooner. */
+static uint64_t after_tick_ns(const struct mr_lane *lane)
+{
+    bool is_idle = lane->senders.count == 0 && !lane->is_moving &&
+                   lane->open.count + lane->parting.count == 0;
+
+    return is_idle ? IDLE_TICK_NS : TICK_NS;
+}
+
 static uint64_t turn(void *context)
 {
     struct mr_lane *lane = context;
@@ -571,6 +581,8 @@ static uint64_t turn(void *context)
     int ready = epoll_wait(lane->epoll_fd, events, EVENTS_MAX, 0);
 
     lane->now_ns = mr_clock_monotonic_ns();
+    if (ready > 0 && lane->next_tick_ns > lane->now_ns + TICK_NS)
+        lane->next_tick_ns = lane->now_ns + TICK_NS;
     for (int i = 0; i < ready; i++) {
         if (events[i].data.ptr)
             on_ready(lane, events[i].data.ptr);
@@ -583,7 +595,7 @@ static uint64_t turn(void *context)
     lane->now_ns = mr_clock_monotonic_ns();
     if (lane->now_ns >= lane->next_tick_ns) {
         tick(lane);
-        lane->next_tick_ns = lane->now_ns + TICK_NS;
+        lane->next_tick_ns = lane->now_ns + after_tick_ns(lane);
     }
     if (is_over(lane))
         return MR_DRIVEN_OVER;

@@ -59,32 +59,38 @@ struct mr_lane_sender *mr_senders_add(struct mr_senders *senders, struct mr_id i
     sender->next_sequence = 1;
     sender->next = *bucket;
     *bucket = sender;
+    sender->behind = senders->first;
+    senders->first = sender;
     senders->count++;
     return sender;
 }
 
-static void sweep_bucket(struct mr_senders *senders, struct mr_lane_sender **at,
-                         bool (*visit)(void *context, struct mr_lane_sender *sender),
-                         void *context)
+static void take_out(struct mr_senders *senders, struct mr_lane_sender *sender)
 {
-    while (*at) {
-        struct mr_lane_sender *sender = *at;
+    struct mr_lane_sender **at = bucket_of(senders, sender->id);
 
-        if (visit(context, sender)) {
-            at = &sender->next;
-            continue;
-        }
-        *at = sender->next;
-        mr_buffer_fini(&sender->held);
-        free(sender);
-        senders->count--;
-    }
+    while (*at != sender)
+        at = &(*at)->next;
+    *at = sender->next;
+    senders->count--;
 }
 
 void mr_senders_sweep(struct mr_senders *senders,
                       bool (*visit)(void *context, struct mr_lane_sender *sender),
                       void *context)
 {
-    for (size_t i = 0; i < MR_SENDERS_BUCKETS; i++)
-        sweep_bucket(senders, &senders->buckets[i], visit, context);
+    struct mr_lane_sender **at = &senders->first;
+
+    while (*at) {
+        struct mr_lane_sender *sender = *at;
+
+        if (visit(context, sender)) {
+            at = &sender->behind;
+            continue;
+        }
+        *at = sender->behind;
+        take_out(senders, sender);
+        mr_buffer_fini(&sender->held);
+        free(sender);
+    }
 }

@@ -47,11 +47,13 @@ struct mr_lane_sender {
     bool is_recovered; /* an earlier process knew it: it may take its time to return */
     bool
         lacks_dictionary; /* asked to repeat it, until a frame behind the repetition is here */
-    struct mr_lane_sender *next;
+    struct mr_lane_sender *next;   /* in its bucket */
+    struct mr_lane_sender *behind; /* of all */
 };
 
 struct mr_senders {
     struct mr_lane_sender *buckets[MR_SENDERS_BUCKETS];
+    struct mr_lane_sender *first; /* of all: a sweep does not look into empty buckets */
     uint32_t count, limit;
     uint64_t key; /* of the hash: mr_hash_key() */
 };
