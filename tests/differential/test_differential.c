@@ -331,7 +331,8 @@ static void check(uint64_t seed, struct totals *totals)
 }
 
 #ifdef MR_PLANTED
-static bool is_sound; /* the fault that is none */
+static bool is_sound;  /* the fault that is none */
+static uint64_t first; /* scenario, the same each time: what finds a fault finds it always */
 #endif
 
 static uint64_t seconds(void)
@@ -344,7 +345,7 @@ static uint64_t seconds(void)
 static uint64_t first_seed(void)
 {
 #ifdef MR_PLANTED
-    return 1; /* the same for all faults, so that what finds one finds it always */
+    return first;
 #else
     return mr_test_random_new().state;
 #endif
@@ -403,9 +404,10 @@ static int run_all(void)
 #ifdef MR_PLANTED
 int main(int argc, char **argv)
 {
-    if (argc != 2)
+    if (argc != 3)
         return 2;
     is_sound = strcmp(argv[1], "none") == 0;
+    first = strtoull(argv[2], NULL, 0);
     return planted_run(argv[1], run_all);
 }
 #else

@@ -9,12 +9,14 @@ trap 'rm -rf "$work"' EXIT
 cd "$work"
 
 # run MODEL N FAULTS MACRO...: the number of errors that the checker found. Most of the checkers of a rule are done in a moment, and gcc
-# needs several times as long as they do; -O1 makes them as fast as -O2 in half of the time.
+# needs several times as long as they do; -O1 makes them as fast as -O2 in half of the time. The longest finds its error sooner from behind.
 run() {
     local model=$1 frames=$2 faults=$3 macros=() optimise=-O1
     shift 3
     [ $# = 0 ] || macros=("${@/#/-D}")
-    [ $# = 0 ] || [ "$model $faults" = "custody 3" ] || optimise=-O0
+    if [ $# != 0 ]; then
+        [ "$frames$faults" = 23 ] && optimise="-O1 -DREVERSE" || optimise=-O0
+    fi
     spin -a "-DN=$frames" "-DFAULTS=$faults" "${macros[@]}" "$folder/$model.pml" >/dev/null
     gcc $optimise -w -DSAFETY -DHC4 -DMEMLIM=8000 -o pan pan.c
     ./pan -m100000 -w26 >pan.out
@@ -43,10 +45,12 @@ fails() {
 }
 
 holds custody 2 "${MR_MODEL_FAULTS:-2}"
-# The last two need three breaks to go wrong.
-for rule in 2:NO_REGISTER 2:NO_SETTLE 2:NO_ATTEMPT 3:NO_ASKED 3:NO_CLOSE; do
-    fails custody 2 "${rule%%:*}" "${rule#*:}"
+for rule in NO_REGISTER NO_SETTLE NO_ATTEMPT; do
+    fails custody 2 2 "$rule"
 done
+# These need three breaks to go wrong; the first goes wrong with one frame, too, in a twentieth of the states.
+fails custody 1 3 NO_ASKED
+fails custody 2 3 NO_CLOSE
 holds spool 4 4
 for rule in NO_DEDUP NO_DEDUP_ABOVE NO_TRANSACTION NO_KEEP NO_OUTBOX; do
     fails spool 3 3 "$rule"
