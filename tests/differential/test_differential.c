@@ -331,8 +331,9 @@ static void check(uint64_t seed, struct totals *totals)
 }
 
 #ifdef MR_PLANTED
-static bool is_sound;  /* the fault that is none */
-static uint64_t first; /* scenario, the same each time: what finds a fault finds it always */
+static bool is_sound; /* the fault that is none */
+/* The scenario to begin with, the same each time: what finds a fault finds it always. */
+static uint64_t first;
 #endif
 
 static uint64_t seconds(void)

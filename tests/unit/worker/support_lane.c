@@ -274,7 +274,8 @@ void lane_rig_send(struct lane_rig *rig, enum mr_frame_type type, uint64_t seque
 
     assert_true(payload.size <= sizeof(bytes) - MR_WIRE_HEADER_SIZE);
     mr_frame_put_header((uint8_t)type, 0, sequence, payload, bytes);
-    if (payload.size != 0) memcpy(bytes + MR_WIRE_HEADER_SIZE, payload.data, payload.size);
+    if (payload.size != 0)
+        memcpy(bytes + MR_WIRE_HEADER_SIZE, payload.data, payload.size);
     assert_int_equal(send(rig->fd, bytes, MR_WIRE_HEADER_SIZE + payload.size, 0),
                      (ssize_t)(MR_WIRE_HEADER_SIZE + payload.size));
 }
