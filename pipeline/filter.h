@@ -8,7 +8,7 @@
  *  - All callbacks of one instance are called from one thread at a time; which thread is not the filter's business.
  *  - open() is called first, before any thread runs. When it fails, close() is not called.
  *  - process() takes the batch: it emits it, keeps it, or frees it, also when it fails.
- *  - tick() is called about every 10 ms, whether batches come or not, with CLOCK_MONOTONIC ns.
+ *  - tick() is called about every 10 ms (100 in a lane of a worker that has no senders), whether batches come or not, with CLOCK_MONOTONIC ns.
  *  - drain() is called once, when no more batches will come: emit what is held.
  *  - A status other than MR_OK is latched: from then on only close() is called, the runner frees what still comes and counts
  *    it, and the graph reports the first error. So a filter returns an error only where it cannot go on at all; bad input is
