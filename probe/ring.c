@@ -419,7 +419,8 @@ static void fetch_first_lines(const struct mr_thread *thread, uint64_t cursor)
 {
     if ((cursor & thread->mask) + MR_TICK_EVENTS <= thread->mask)
         return;
-    for (uint64_t i = 0; i < MR_RING_AHEAD_BYTES / sizeof(uint64_t); i += LINE_WORDS)
+    for (uint64_t i = 0; i < MR_RING_AHEAD_HYBRID_BYTES / sizeof(uint64_t);
+         i += LINE_WORDS)
         mr_arch_prefetch_write((uintptr_t)&thread->words[i]);
 }
 

@@ -55,12 +55,16 @@
 #define MR_RING_NAME_SIZE 64
 
 /*
- * Clock hybrid: each event asks for the line that is so far ahead. It was last with the
- * writer, and takes as long as forty events; a processor holds too few stores to wait for
- * more than one or two lines. 1024 and 2048 are as good, 768 is not; lines that are asked
- * for at reads, eight or more at a time, come later (docs/why/2026-11-20-hybrid-clock.md).
+ * Each event asks for the line that is so far ahead. It was last with the writer, and a
+ * processor holds too few stores to wait for more than one or two lines.
+ *
+ * The precise clock: 64 to 1536 are the same (docs/why/2026-11-28-precise-clock-lines.md).
+ * Clock hybrid, where a line takes as long as forty events: 1024 and 2048 are as good, 768
+ * is not; lines that are asked for at reads, eight or more at a time, come later
+ * (docs/why/2026-11-20-hybrid-clock.md).
  */
-#define MR_RING_AHEAD_BYTES 1536
+#define MR_RING_AHEAD_BYTES 256
+#define MR_RING_AHEAD_HYBRID_BYTES 1536
 
 struct mr_recorder_ring;
 
@@ -275,6 +279,9 @@ static MR_ALWAYS_INLINE MR_NO_INSTRUMENT void mr_ring_event_at(struct mr_thread 
         return;
     }
     mr_ring_store(thread, index, bits | (uint32_t)ticks);
+    /* Past the lap's end in vain: a hint. */
+    mr_arch_prefetch_write((uintptr_t)&thread->words[index & thread->mask] +
+                           MR_RING_AHEAD_BYTES);
 }
 
 /* The precise clock: one read of the processor's counter. */
@@ -318,7 +325,7 @@ static MR_ALWAYS_INLINE MR_NO_INSTRUMENT void mr_ring_event_shared(
     }
     slot = base + index * sizeof(uint64_t);
     mr_store_release((_Atomic uint64_t *)(uintptr_t)slot, word); /* [W] */
-    mr_arch_prefetch_write(slot + MR_RING_AHEAD_BYTES);
+    mr_arch_prefetch_write(slot + MR_RING_AHEAD_HYBRID_BYTES);
 }
 
 /* Clock hybrid (probe/tick.h): mostly the time of the last read. */

@@ -68,7 +68,8 @@ static_assert(offsetof(struct mr_thread, tick.seen) == MR_STUB_THREAD_TICK_SEEN,
               "stub.h");
 static_assert(offsetof(struct mr_hook_state, clock) == 0, "stub_x86_64.S");
 static_assert(offsetof(struct mr_tick, number) == 0, "stub_x86_64.S");
-static_assert(MR_RING_AHEAD_BYTES == MR_STUB_AHEAD_HYBRID_BYTES, "stub.h");
+static_assert(MR_RING_AHEAD_BYTES == MR_STUB_AHEAD_BYTES, "stub.h");
+static_assert(MR_RING_AHEAD_HYBRID_BYTES == MR_STUB_AHEAD_HYBRID_BYTES, "stub.h");
 
 MR_HIDDEN uint32_t mr_stub_has_xsave;
 

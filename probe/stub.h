@@ -55,10 +55,7 @@
 #define MR_STUB_XSAVE_BYTES 2688
 #define MR_STUB_XSAVE_MASK 0xe7
 
-/*
- * How far ahead a line of the ring is asked for with the precise clock; 128 to 1024 made no
- * difference (docs/why/2026-11-20-live-patching.md). With clock hybrid: MR_RING_AHEAD_BYTES.
- */
+/* How far ahead a line of the ring is asked for: MR_RING_AHEAD_BYTES, and that with clock hybrid. */
 #define MR_STUB_AHEAD_BYTES 256
 #define MR_STUB_AHEAD_HYBRID_BYTES 1536
 
