@@ -283,6 +283,7 @@ static enum mr_status take_run(struct mr_reduce *reduce, struct mr_reduce_stream
     MR_ASSERT(count <= MR_BATCH_EVENTS_MAX);
     reduce->events = events;
     reduce->event_count = count;
+    reduce->has_codes = false;
     reduce->nesting = nesting;
     reduce->nodes_known = reduce->nodes.count;
     mr_reduce_mark_dirty(reduce, stream);

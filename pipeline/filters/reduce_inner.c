@@ -194,8 +194,8 @@ static bool take_template(struct mr_reduce *reduce, struct hot *hot, uint32_t pa
     struct mr_open_call *parent = hot->top;
     uint32_t room =
         hot->child_count < hot->child_limit ? hot->child_limit - hot->child_count : 0;
-    struct mr_template *template =
-        mr_templates_find_part(reduce, path, hot->at, (uint32_t)(hot->end - hot->at));
+    struct mr_template *template = mr_templates_find_part(
+        reduce, path, mr_reduce_codes(reduce, hot->at), (uint32_t)(hot->end - hot->at));
     const struct mr_event *last;
 
     if (!template || (hot->is_collecting && template->peak >= room) ||

@@ -176,6 +176,8 @@ struct mr_reduce {
     /* The run at hand: all events of a batch, or those that are followed. */
     struct mr_event *events;
     uint32_t event_count;
+    bool has_codes; /* they are made when somebody wants some of them */
+    uint32_t codes[MR_BATCH_EVENTS_MAX + MR_CODE_BLOCK];
     uint16_t
         whole[MR_BATCH_EVENTS_MAX]; /* of them, as pipeline/condense.h wants it; else 0 */
     struct mr_reduce_noted noted;
@@ -212,6 +214,18 @@ static inline bool mr_list_push(struct mr_list *list, uint32_t item)
     }
     list->items[list->count++] = item;
     return true;
+}
+
+/* reduce_codes.c: makes those of the run's events, all at once (docs/why/2026-11-28-codes.md). */
+MR_NOINLINE void mr_reduce_make_codes(struct mr_reduce *reduce);
+
+/* The codes of the run's events, from `events` on. */
+static MR_ALWAYS_INLINE const uint32_t *mr_reduce_codes(struct mr_reduce *reduce,
+                                                        const struct mr_event *events)
+{
+    if (MR_UNLIKELY(!reduce->has_codes))
+        mr_reduce_make_codes(reduce);
+    return reduce->codes + (events - reduce->events);
 }
 
 /* Bin of a total of at least 1 ns. */

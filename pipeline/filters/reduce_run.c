@@ -148,12 +148,14 @@ static void make_repeat(struct mr_reduce *reduce, struct mr_stream *stream,
     repeat->generation = templates->generation;
     repeat->live = &reduce->repeat_count;
     for (uint32_t i = 0; i < size; i++) {
-        uint64_t word = templates->words[template->first_word + i];
+        uint32_t code = templates->codes[template->first_code + i];
+        uint32_t site = code & ~MR_CODE_CLOSE;
+        enum mr_event_kind kind = code & MR_CODE_CLOSE ? MR_EVENT_CLOSE : MR_EVENT_OPEN;
 
-        repeat->calls[i] = word & ((UINT64_C(1) << 48) - 1); /* as it came: no flags */
-        depth += word >> 32 & MR_EVENT_CLOSE ? UINT32_MAX : 1u;
+        repeat->calls[i] = (uint64_t)kind << 32 | site; /* as it came: no flags */
+        depth += kind == MR_EVENT_CLOSE ? UINT32_MAX : 1u;
         repeat->depth = depth > repeat->depth ? depth : repeat->depth;
-        if ((uint32_t)word == MR_SITE_UNKNOWN) {
+        if (site == MR_SITE_UNKNOWN) {
             free(repeat);
             return;
         }
@@ -194,7 +196,8 @@ static uint32_t take_trace(struct mr_reduce *reduce, struct mr_reduce_stream *st
     if (!mr_templates_try(&reduce->templates, path) || stream->has_links ||
         !(entry = ready_entry(reduce, path)))
         return 0;
-    template = mr_templates_find_root(reduce, path, events, count);
+    template =
+        mr_templates_find_root(reduce, path, mr_reduce_codes(reduce, events), count);
     if (!template || template->peak >= child_room(reduce, stream) ||
         !mr_reduce_has_depth(reduce, stream->depth, template->calls))
         return 0;

@@ -2,12 +2,12 @@
 /*
  * Templates: calls that come back exactly as they were are checked and counted in bulk. Not for others than reduce.
  *
- * A template is what a call and all below it once were: the words of its events without their times, the paths that its calls
+ * A template is what a call and all below it once were: the codes of its events without their times, the paths that its calls
  * are on, its node; of a root also its shape. When a call opens on a path that has templates, the batch is compared ahead with
  * them; where one fits, nothing is kept of its calls but how long they took. Eight of them are then counted at once.
  *
  *     events    O0 O1 C1 O2 C2 C0          of a call
- *     words     O0 O1 C1 O2 C2 C0          site, kind and flags, as in struct mr_event
+ *     codes     O0 O1 C1 O2 C2 C0          filters/reduce_codes.h
  *     calls     1 2 0                      in the order of their ends: path, places of both events, who called it,
  *                                          the totals that wait to be counted, and which totals may wait
  *
@@ -38,6 +38,7 @@
 #include "base/status.h"
 #include "pipeline/batch.h"
 #include "pipeline/filters/reduce.h"
+#include "pipeline/filters/reduce_codes.h"
 
 #define MR_TEMPLATE_NONE 0u
 #define MR_TEMPLATE_CALLS_MIN 2u
@@ -48,13 +49,12 @@
 #define MR_TEMPLATES_MAX (1u << 16)
 #define MR_TEMPLATES_CALLS_MAX (1u << 18)
 #define MR_TEMPLATES_FIRST                                                               \
-    (1u << 12)                   /* at first; with calls and words 1.25 MiB, all 20 */
+    (1u << 12)                   /* at first; with calls and codes 1.13 MiB, all 18 */
 #define MR_TEMPLATES_PER_PATH 8u /* but of roots */
 #define MR_TEMPLATE_SLOTS_MAX ((size_t)2 * MR_TEMPLATES_MAX)
 #define MR_TEMPLATE_SLOT_BITS 10u   /* at first */
 #define MR_TEMPLATE_SEEN (1u << 10) /* roots that are remembered */
 #define MR_TEMPLATE_BEGINNINGS 1024u
-#define MR_TEMPLATE_BLOCK 8u     /* words that are hashed at once */
 #define MR_TEMPLATE_PATH_BITS 24 /* all paths that have templates */
 #define MR_TEMPLATE_PATH_MASK ((1u << MR_TEMPLATE_PATH_BITS) - 1)
 #define MR_TEMPLATE_WAITING 8u /* totals of a call that are counted at once */
@@ -79,12 +79,11 @@ static MR_ALWAYS_INLINE uint32_t mr_template_place(uint32_t offset)
 
 /* One cache line: of one that does not fit, mostly nothing else is touched. */
 struct mr_template {
-    MR_ALIGNED(MR_CACHE_LINE) uint64_t last_word;
-    uint64_t hash; /* of a root: mr_templates_key() */
+    MR_ALIGNED(MR_CACHE_LINE) uint64_t hash; /* of a root: mr_templates_key() */
     uint32_t path;
     uint32_t next; /* of the same path, but of roots */
     uint32_t calls;
-    uint32_t first_word, first_call; /* in the pools */
+    uint32_t first_code, first_call; /* in the pools */
     uint32_t node;
     uint32_t shape; /* of a root: its place in reduce's table + 1 */
     uint32_t
@@ -115,10 +114,10 @@ struct mr_template_parts {
 
 struct mr_templates {
     struct mr_template *items;
-    uint64_t *words;
+    uint32_t *codes;
     struct mr_template_call *calls;
-    uint32_t count, word_count, call_count;
-    uint32_t capacity; /* templates; calls and words: reduce_templates_memory.c */
+    uint32_t count, code_count, call_count;
+    uint32_t capacity; /* templates; calls and codes: reduce_templates_memory.c */
     uint32_t *listed;
     uint32_t listed_count;
     uint32_t *slots; /* those of roots, by hash: 2^slot_bits, at most half full */
@@ -126,8 +125,8 @@ struct mr_templates {
     uint16_t *seen; /* of roots that were counted one by one: see came_often() */
     /* Of roots, by how they begin: the place of the last event of the longest template. */
     uint8_t longest[MR_TEMPLATE_BEGINNINGS];
-    /* Of hashes, for each event of a call: mr_hash_key(). */
-    uint64_t keys[MR_TEMPLATE_EVENTS_MAX + MR_TEMPLATE_BLOCK];
+    /* Of hashes: mr_hash_key(). The first one is not of NH; the others are for two events each, from the second event of a call on. */
+    uint64_t keys[1 + (MR_TEMPLATE_EVENTS_MAX + MR_CODE_BLOCK) / 2];
     struct mr_template_path *paths; /* by number, those below path_limit */
     uint32_t path_limit;
     uint32_t epoch;
@@ -142,9 +141,9 @@ struct mr_templates {
 
 /* What a call is, but for its times. */
 struct mr_template_key {
-    uint64_t hash; /* of its path, size, and all words but the first and the last */
+    uint64_t hash; /* of its path, size, and all codes but the first and the last */
     uint32_t
-        size; /* events to its end; 0: too many, or it does not end among those at hand */
+        size; /* events to its end, an even number; 0: too many, or it does not end among those at hand, or not in order */
 };
 
 /* The time that the calls below each have taken, one for each that waits. */
@@ -207,14 +206,17 @@ static MR_ALWAYS_INLINE uint32_t mr_templates_bin(const struct mr_templates *tem
     return bin + (total >= templates->lows[bin + 1]);
 }
 
-/* reduce_templates_find.c: the template of `path` that `count` events from `events` on begin with; NULL. Of a root; of another call. */
+/*
+ * reduce_templates_find.c: the template of `path` that `count` codes begin with; NULL. Of a root; of another call. Behind the codes
+ * there may be anything, but some memory: MR_CODE_BLOCK.
+ */
 struct mr_template *mr_templates_find_root(struct mr_reduce *reduce, uint32_t path,
-                                           const struct mr_event *events, uint32_t count);
+                                           const uint32_t *codes, uint32_t count);
 struct mr_template *mr_templates_find_part(struct mr_reduce *reduce, uint32_t path,
-                                           const struct mr_event *events, uint32_t count);
-/* Of the call that opens at `events`, on `path`. With vectors the same comes out as without. */
+                                           const uint32_t *codes, uint32_t count);
+/* Of the call that opens with the first of `codes`, on `path`. With vectors the same comes out as without. */
 struct mr_template_key mr_templates_key(const struct mr_templates *templates,
-                                        uint32_t path, const struct mr_event *events,
+                                        uint32_t path, const uint32_t *codes,
                                         uint32_t count);
 /* Its calls, at these events, wait to be counted. False, with nothing changed, where one must take the slow path. */
 bool mr_templates_keep(struct mr_reduce *reduce, struct mr_template *template,
@@ -231,7 +233,7 @@ void mr_templates_count(struct mr_reduce *reduce, struct mr_template *template,
 /* Counts all calls that wait, in the current window. */
 void mr_templates_settle(struct mr_reduce *reduce);
 
-/* reduce_templates_find.c: makes a template of a call on `path` that was counted: `count` events, whose node is below `nodes_known`. */
+/* reduce_templates_find.c: makes a template of a call on `path` that was counted: `count` events of the run, whose node is below `nodes_known`. */
 void mr_templates_learn(struct mr_reduce *reduce, uint32_t path,
                         const struct mr_event *events, uint32_t count,
                         uint32_t nodes_known);
@@ -248,11 +250,14 @@ struct mr_template_vectors {
     uint32_t (*gain)(struct mr_reduce *reduce, const struct mr_template_call *calls,
                      uint32_t count, mr_template_below *child,
                      mr_template_places *places);
+    struct mr_template *(*find_part)(struct mr_reduce *reduce, uint32_t path,
+                                     const uint32_t *codes, uint32_t count);
     /* As mr_templates_key(), with the sum of all mr_template_product() in the place of the hash; `count` <= MR_TEMPLATE_EVENTS_MAX. */
     struct mr_template_key (*sum)(const struct mr_templates *templates,
-                                  const struct mr_event *events, uint32_t count);
-    /* Whether the events between the first and the last of `count` are these. Behind `words` some more may be read: MR_TEMPLATE_BLOCK. */
-    bool (*is_like)(const uint64_t *words, const struct mr_event *events, uint32_t count);
+                                  const uint32_t *codes, uint32_t count);
+    /* mr_code_of() each; how many it made: not the last ones, where less than MR_CODE_BLOCK are left. */
+    uint32_t (*make_codes)(const struct mr_event *events, uint32_t count,
+                           uint32_t *codes);
 };
 
 #if MR_HAS_WIDE_BUILD
@@ -261,13 +266,13 @@ extern const struct mr_template_vectors mr_template_vectors_wider;
 #endif
 
 /*
- * A word's share of the hash, by the key of its place: NH of UMAC (RFC 4418, 5.2.2), with as many keys as words. Two calls that differ meet in
- * one in 2^31.
+ * The share of two codes in the hash, by the key of their place: NH of UMAC (RFC 4418, 5.2.2), with as many keys as codes. Two
+ * calls that differ meet in one in 2^32.
  */
-static MR_ALWAYS_INLINE uint64_t mr_template_product(uint64_t key, uint64_t word)
+static MR_ALWAYS_INLINE uint64_t mr_template_product(uint64_t key, uint64_t pair)
 {
-    uint32_t low = (uint32_t)key + (uint32_t)word;
-    uint32_t high = (uint32_t)(key >> 32) + (uint32_t)(word >> 32);
+    uint32_t low = (uint32_t)key + (uint32_t)pair;
+    uint32_t high = (uint32_t)(key >> 32) + (uint32_t)(pair >> 32);
 
     return (uint64_t)low * high;
 }

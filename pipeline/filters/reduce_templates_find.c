@@ -1,93 +1,23 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Which template a call is, whether it pays to look for one, and how they are made. */
+#include <assert.h>
 #include <string.h>
 
 #include "base/assert.h"
 #include "pipeline/filters/reduce_private.h"
+#include "pipeline/filters/reduce_templates_part.h"
 
 #define PROBES 8u      /* slots from that of the hash on */
 #define SEEN_TIMES 3u  /* the low bits of `seen` */
 #define MISSES_MAX 32u /* in a row, before another template may take the place of one */
-/* What a try that fails costs, in calls taken in bulk; where scores end; where they begin again after a rest; its length. */
-#define SCORE_MISS 4
-#define SCORE_MOST 64
-#define SCORE_AGAIN (8 * SCORE_MISS - SCORE_MOST)
-#define REST UINT8_MAX
-/* The same of all paths together. */
-#define LANE_SCORE_MOST 2048
-#define LANE_SCORE_AGAIN (64 * SCORE_MISS - LANE_SCORE_MOST)
-#define LANE_REST 16384
-
-/* Of the last event of a call. That of a root may have its mark, or not yet (pipeline/nesting.h). */
-static MR_ALWAYS_INLINE uint64_t last_word_of(const struct mr_event *event)
-{
-    return mr_event_word(event) & ~((uint64_t)MR_EVENT_ROOT << 48);
-}
-
-/*
- * Whether the events between the first and the last, an even number, are these. The first one opens a call on the path: all of
- * the path's templates begin so.
- */
-static MR_ALWAYS_INLINE bool is_like(const uint64_t *words, const struct mr_event *events,
-                                     uint32_t count)
-{
-    for (uint32_t i = 1; i < count - 1; i += 2)
-        if ((mr_event_word(&events[i]) ^ words[i]) |
-            (mr_event_word(&events[i + 1]) ^ words[i + 1]))
-            return false;
-    return true;
-}
-
-static void score_hit(struct mr_templates *templates, struct mr_template_path *known,
-                      uint32_t calls)
-{
-    int score = known->score + (int)calls, all = templates->score + (int)calls;
-
-    templates->score = all < LANE_SCORE_MOST ? all : LANE_SCORE_MOST;
-    known->misses = 0;
-    known->score = (int8_t)(score < SCORE_MOST ? score : SCORE_MOST);
-}
-
-static void score_miss(struct mr_templates *templates, struct mr_template_path *known)
-{
-    templates->score -= SCORE_MISS;
-    if (templates->score <= -LANE_SCORE_MOST) {
-        templates->score = LANE_SCORE_AGAIN;
-        templates->rest = LANE_REST;
-    }
-    if (known->misses < UINT8_MAX)
-        known->misses++;
-    known->score = (int8_t)(known->score - SCORE_MISS);
-    if (known->score > -SCORE_MOST)
-        return;
-    known->score = SCORE_AGAIN;
-    known->rest = REST;
-}
 
 struct mr_template *mr_templates_find_part(struct mr_reduce *reduce, uint32_t path,
-                                           const struct mr_event *events, uint32_t count)
+                                           const uint32_t *codes, uint32_t count)
 {
-    struct mr_templates *templates = &reduce->templates;
-    struct mr_template_path *known = &templates->paths[path];
-    uint32_t number = known->first, *link = &known->first;
+    const struct mr_template_vectors *vectors = reduce->templates.vectors;
 
-    for (; number; link = &templates->items[number].next, number = *link) {
-        struct mr_template *template = &templates->items[number];
-        uint32_t size = 2 * template->calls;
-
-        if (size > count || last_word_of(&events[size - 1]) != template->last_word ||
-            !is_like(templates->words + template->first_word, events, size))
-            continue;
-        score_hit(templates, known, template->calls);
-        if (number != known->first) { /* to the front */
-            *link = template->next;
-            template->next = known->first;
-            known->first = number;
-        }
-        return template;
-    }
-    score_miss(templates, known);
-    return NULL;
+    return vectors ? vectors->find_part(reduce, path, codes, count)
+                   : mr_template_find_part(reduce, path, codes, count);
 }
 
 /* All bits of these in the upper ones. */
@@ -100,43 +30,52 @@ static MR_ALWAYS_INLINE uint64_t mix(const struct mr_templates *templates, uint3
 }
 
 static struct mr_template_key sum_of(const struct mr_templates *templates,
-                                     const struct mr_event *events, uint32_t count)
+                                     const uint32_t *codes, uint32_t count)
 {
-    const uint32_t site = events[0].site;
-    const uint64_t close = mr_open_call_closes(site, 0);
+    const uint64_t *key = &templates->keys[1];
+    const uint32_t open = codes[0] & ~MR_CODE_ROOT, close = mr_code_close_of(codes[0]);
     uint32_t depth = 1;
     uint64_t sum = 0;
 
-    for (uint32_t at = 1; at < count; at++) {
-        uint64_t word = mr_event_word(&events[at]);
-
-        if (last_word_of(&events[at]) == close && --depth == 0)
+    for (uint32_t at = 1; at < count; at += 2) {
+        if (mr_code_is_root_close(codes[at], close) && --depth == 0)
             return (struct mr_template_key){sum, at + 1};
-        depth += word == site; /* it opens, without a flag */
-        sum += mr_template_product(templates->keys[at], word);
+        depth += codes[at] == open;
+        if (at + 1 == count ||
+            (mr_code_is_root_close(codes[at + 1], close) && --depth == 0))
+            break; /* not in order */
+        depth += codes[at + 1] == open;
+        sum += mr_template_product(*key++, mr_code_pair(codes + at));
     }
     return (struct mr_template_key){0, 0};
 }
 
 struct mr_template_key mr_templates_key(const struct mr_templates *templates,
-                                        uint32_t path, const struct mr_event *events,
+                                        uint32_t path, const uint32_t *codes,
                                         uint32_t count)
 {
     struct mr_template_key key;
 
     count = count < MR_TEMPLATE_EVENTS_MAX ? count : MR_TEMPLATE_EVENTS_MAX;
-    key = templates->vectors ? templates->vectors->sum(templates, events, count)
-                             : sum_of(templates, events, count);
+    key = templates->vectors ? templates->vectors->sum(templates, codes, count)
+                             : sum_of(templates, codes, count);
     key.hash = mix(templates, path, key.size, key.hash);
     return key;
 }
 
-/* As is_like(): of roots, which have more events. */
-static bool is_like_root(const struct mr_templates *templates, const uint64_t *words,
-                         const struct mr_event *events, uint32_t count)
+/* Whether the codes between the first and the last, an even number, are these: all of the path's templates begin and end so. */
+static bool is_like_root(const struct mr_templates *templates,
+                         const struct mr_template *template, const uint32_t *codes)
 {
-    return templates->vectors ? templates->vectors->is_like(words, events, count)
-                              : is_like(words, events, count);
+    const uint32_t *others = templates->codes + template->first_code;
+    const uint32_t between = 2 * template->calls - 2;
+    uint64_t differ = 0;
+
+    if (between >= MR_CODE_BLOCK)
+        return mr_codes_are_like(others + 1, codes + 1, between);
+    for (uint32_t at = 1; at < between; at += 2)
+        differ |= mr_code_pair(others + at) ^ mr_code_pair(codes + at);
+    return differ == 0;
 }
 
 static uint32_t *slot_of(const struct mr_templates *templates, uint64_t hash,
@@ -149,8 +88,7 @@ static uint32_t *slot_of(const struct mr_templates *templates, uint64_t hash,
 }
 
 static struct mr_template *look_up(const struct mr_templates *templates, uint32_t path,
-                                   struct mr_template_key key,
-                                   const struct mr_event *events)
+                                   struct mr_template_key key, const uint32_t *codes)
 {
     for (uint32_t probe = 0; key.size && probe < PROBES; probe++) {
         uint32_t number = *slot_of(templates, key.hash, probe);
@@ -159,9 +97,7 @@ static struct mr_template *look_up(const struct mr_templates *templates, uint32_
         if (number == MR_TEMPLATE_NONE)
             return NULL;
         if (template->hash == key.hash && template->path == path &&
-            2 * template->calls == key.size &&
-            is_like_root(templates, templates->words + template->first_word, events,
-                         key.size))
+            2 * template->calls == key.size && is_like_root(templates, template, codes))
             return template;
     }
     return NULL;
@@ -172,33 +108,33 @@ static struct mr_template *look_up(const struct mr_templates *templates, uint32_
  * work it is, and a kind that never comes back is not worth a scan.
  */
 static uint8_t *longest_of(struct mr_templates *templates, uint32_t path,
-                           const struct mr_event *events)
+                           const uint32_t *codes)
 {
-    uint64_t sum = mr_template_product(templates->keys[1], mr_event_word(&events[1])) +
-                   mr_template_product(templates->keys[2], mr_event_word(&events[2]));
+    uint64_t sum = mr_template_product(templates->keys[1], mr_code_pair(codes + 1));
 
     return &templates->longest[mix(templates, path, 0, sum) % MR_TEMPLATE_BEGINNINGS];
 }
 
 struct mr_template *mr_templates_find_root(struct mr_reduce *reduce, uint32_t path,
-                                           const struct mr_event *events, uint32_t count)
+                                           const uint32_t *codes, uint32_t count)
 {
     struct mr_templates *templates = &reduce->templates;
     struct mr_template_path *known = &templates->paths[path];
     struct mr_template *template = &templates->items[known->first];
     uint32_t size = 2 * template->calls, last;
 
-    last = count < 2 * MR_TEMPLATE_CALLS_MIN ? 0 : *longest_of(templates, path, events);
+    last = count < 2 * MR_TEMPLATE_CALLS_MIN ? 0 : *longest_of(templates, path, codes);
     count = count <= last ? count : last + 1;
-    if (size > count || last_word_of(&events[size - 1]) != template->last_word ||
-        !is_like(templates->words + template->first_word, events, size))
+    if (size > count ||
+        !mr_code_is_root_close(codes[size - 1], mr_code_close_of(codes[0])) ||
+        !is_like_root(templates, template, codes))
         template = look_up(templates, path,
-                           mr_templates_key(templates, path, events, count), events);
+                           mr_templates_key(templates, path, codes, count), codes);
     if (template) {
         known->first = (uint32_t)(template - templates->items);
-        score_hit(templates, known, template->calls);
+        mr_template_score_hit(templates, known, template->calls);
     } else {
-        score_miss(templates, known);
+        mr_template_score_miss(templates, known);
     }
     return template;
 }
@@ -242,7 +178,7 @@ static void drop_last(struct mr_templates *templates, struct mr_template_path *k
 }
 
 static void add(struct mr_templates *templates, const struct mr_template *template,
-                const struct mr_template_call *calls, const struct mr_event *events)
+                const struct mr_template_call *calls, const uint32_t *codes)
 {
     struct mr_template_path *known = &templates->paths[template->path];
     struct mr_template *added = &templates->items[templates->count];
@@ -250,18 +186,17 @@ static void add(struct mr_templates *templates, const struct mr_template *templa
     uint8_t *longest;
 
     *added = *template;
-    added->first_word = templates->word_count;
+    added->first_code = templates->code_count;
     added->first_call = templates->call_count;
-    for (uint32_t i = 0; i <= last; i++)
-        templates->words[templates->word_count++] = mr_event_word(&events[i]);
-    added->last_word = last_word_of(&events[last]);
+    for (uint32_t i = 0; i <= last; i++) /* without the marks of a root */
+        templates->codes[templates->code_count++] = codes[i] & ~MR_CODE_ROOT;
     memcpy(templates->calls + templates->call_count, calls,
            template->calls * sizeof(*calls));
     templates->call_count += template->calls;
     make_slots(templates);
     if (template->hash) {
         (void)put_slot(templates, templates->count);
-        longest = longest_of(templates, template->path, events);
+        longest = longest_of(templates, template->path, codes);
         *longest = last > *longest ? (uint8_t)last : *longest;
     } else {
         added->next = known->first;
@@ -271,14 +206,15 @@ static void add(struct mr_templates *templates, const struct mr_template *templa
     known->misses = 0;
 }
 
-static bool has(const struct mr_templates *templates, uint32_t path,
-                const struct mr_event *events, uint32_t count)
+static bool has_part(const struct mr_templates *templates, uint32_t path,
+                     const uint32_t *codes, uint32_t count)
 {
     uint32_t number = templates->paths[path].first;
 
-    while (number && (2 * templates->items[number].calls != count ||
-                      !is_like(templates->words + templates->items[number].first_word,
-                               events, count)))
+    while (number &&
+           (2 * templates->items[number].calls != count ||
+            !mr_codes_are_like(templates->codes + templates->items[number].first_code,
+                               codes, count)))
         number = templates->items[number].next;
     return number != MR_TEMPLATE_NONE;
 }
@@ -310,18 +246,18 @@ static bool came_often(struct mr_templates *templates, uint64_t hash)
 
 /* Whether the call is to have a template; of a root, with which hash. */
 static bool is_wanted(struct mr_templates *templates, uint32_t path, bool is_root,
-                      const struct mr_event *events, uint32_t count, uint64_t *hash)
+                      const uint32_t *codes, uint32_t count, uint64_t *hash)
 {
     const struct mr_template_path *known = &templates->paths[path];
     struct mr_template_key key;
 
     if (!is_root)
         return (known->count < MR_TEMPLATES_PER_PATH || known->misses >= MISSES_MAX) &&
-               !has(templates, path, events, count);
-    key = mr_templates_key(templates, path, events, count);
+               !has_part(templates, path, codes, count);
+    key = mr_templates_key(templates, path, codes, count);
     *hash = key.hash;
     return key.hash && key.size == count && came_often(templates, key.hash) &&
-           !look_up(templates, path, key, events);
+           !look_up(templates, path, key, codes);
 }
 
 void mr_templates_learn(struct mr_reduce *reduce, uint32_t path,
@@ -331,6 +267,7 @@ void mr_templates_learn(struct mr_reduce *reduce, uint32_t path,
     struct mr_templates *templates = &reduce->templates;
     struct mr_template_call calls[MR_TEMPLATE_CALLS_MAX];
     struct mr_template template;
+    const uint32_t *codes;
     uint64_t hash = 0;
     bool is_root;
 
@@ -338,7 +275,8 @@ void mr_templates_learn(struct mr_reduce *reduce, uint32_t path,
     if (path >= templates->path_limit || templates->rest)
         return;
     is_root = (reduce->paths.nodes[path].flags & MR_PATH_ROOT) != 0;
-    if (!is_wanted(templates, path, is_root, events, count, &hash) ||
+    codes = mr_reduce_codes(reduce, events);
+    if (!is_wanted(templates, path, is_root, codes, count, &hash) ||
         !mr_template_play(reduce, path, events, count, &template, calls) ||
         template.node >= nodes_known)
         return;
@@ -352,5 +290,5 @@ void mr_templates_learn(struct mr_reduce *reduce, uint32_t path,
     } else if (!is_root && templates->paths[path].count == MR_TEMPLATES_PER_PATH) {
         drop_last(templates, &templates->paths[path]);
     }
-    add(templates, &template, calls, events);
+    add(templates, &template, calls, codes);
 }

@@ -3,7 +3,7 @@
  * The memory of templates: one block for all three pools, which doubles when it is full, so that a lane that knows many has
  * them on large pages (base/pages.h), and one that knows few takes little.
  *
- *     block:  items[capacity] | calls[CALLS_EACH * capacity] | words, two of each call
+ *     block:  items[capacity] | calls[CALLS_EACH * capacity] | codes, two of each call
  */
 #include "pipeline/filters/reduce_templates.h"
 
@@ -67,8 +67,7 @@ static size_t block_size(uint32_t capacity)
     const size_t calls = (size_t)CALLS_EACH * capacity;
 
     return capacity * sizeof(struct mr_template) +
-           calls * sizeof(struct mr_template_call) +
-           (2 * calls + MR_TEMPLATE_BLOCK) * sizeof(uint64_t);
+           calls * sizeof(struct mr_template_call) + 2 * calls * sizeof(uint32_t);
 }
 
 /* The pools lie in `block` from now on. */
@@ -76,7 +75,7 @@ static void use_block(struct mr_templates *templates, void *block, uint32_t capa
 {
     templates->items = block;
     templates->calls = (void *)(templates->items + capacity);
-    templates->words = (void *)(templates->calls + (size_t)CALLS_EACH * capacity);
+    templates->codes = (void *)(templates->calls + (size_t)CALLS_EACH * capacity);
     templates->capacity = capacity;
 }
 
@@ -92,7 +91,7 @@ static bool grow(struct mr_templates *templates)
     use_block(templates, block, capacity);
     memcpy(templates->items, before.items, before.count * sizeof(*before.items));
     memcpy(templates->calls, before.calls, before.call_count * sizeof(*before.calls));
-    memcpy(templates->words, before.words, before.word_count * sizeof(*before.words));
+    memcpy(templates->codes, before.codes, before.code_count * sizeof(*before.codes));
     mr_pages_free(before.items, block_size(before.capacity));
     return true;
 }
@@ -127,7 +126,7 @@ enum mr_status mr_templates_init(struct mr_templates *templates, uint32_t path_l
     }
     templates->count = 1; /* 0 is none */
     templates->slot_bits = MR_TEMPLATE_SLOT_BITS;
-    for (uint32_t i = 0; i < MR_TEMPLATE_EVENTS_MAX + MR_TEMPLATE_BLOCK; i++)
+    for (uint32_t i = 0; i < MR_ARRAY_COUNT(templates->keys); i++)
         templates->keys[i] = mr_hash_key();
     templates->epoch = 1;
     templates->generation = 1;
@@ -156,7 +155,7 @@ void mr_templates_clear(struct mr_templates *templates)
     memset(templates->longest, 0, sizeof(templates->longest));
     templates->slot_bits = MR_TEMPLATE_SLOT_BITS;
     templates->count = 1;
-    templates->word_count = 0;
+    templates->code_count = 0;
     templates->call_count = 0;
     templates->generation++;
 }

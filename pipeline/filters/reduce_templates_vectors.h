@@ -11,8 +11,16 @@
 #include "pipeline/filters/reduce_private.h"
 
 static_assert(MR_TEMPLATE_WAITING == 8, "a vector's lanes");
-static_assert(MR_TEMPLATE_BLOCK == 8, "events that are looked at together");
+static_assert(MR_CODE_BLOCK == 8, "codes that are looked at together");
 static_assert(MR_BINS_NOWHERE >= MR_TEMPLATE_WAITING, "somewhere for each lane");
+
+/* reduce_templates_wide.c: all but `gain` of struct mr_template_vectors. */
+struct mr_template *mr_template_find_part_wide(struct mr_reduce *reduce, uint32_t path,
+                                               const uint32_t *codes, uint32_t count);
+struct mr_template_key mr_template_sum_wide(const struct mr_templates *templates,
+                                            const uint32_t *codes, uint32_t count);
+uint32_t mr_template_codes_wide(const struct mr_event *events, uint32_t count,
+                                uint32_t *codes);
 
 static MR_ALWAYS_INLINE __m256i load_lanes(const int32_t *lanes)
 {
@@ -78,17 +86,17 @@ static MR_ALWAYS_INLINE uint64_t sum_of_four(__m256i values)
 static MR_NOINLINE uint32_t find_nested_end(uint32_t closes, uint32_t opens,
                                             uint32_t *depth)
 {
-    for (uint32_t place = 0; place < MR_TEMPLATE_BLOCK; place++) {
+    for (uint32_t place = 0; place < MR_CODE_BLOCK; place++) {
         *depth += opens >> place & 1;
         *depth -= closes >> place & 1;
         if (*depth == 0)
             return place;
     }
-    return MR_TEMPLATE_BLOCK;
+    return MR_CODE_BLOCK;
 }
 
 /*
- * Of eight events the one that ends the call, `*depth` calls of its site being open; MR_TEMPLATE_BLOCK: none, and `*depth` are
+ * Of eight codes the one that ends the call, `*depth` calls of its site being open; MR_CODE_BLOCK: none, and `*depth` are
  * open behind them. `closes`, `opens`: which of them end and begin calls of the site.
  */
 static MR_ALWAYS_INLINE uint32_t find_end(uint32_t closes, uint32_t opens,

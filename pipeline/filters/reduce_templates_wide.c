@@ -3,7 +3,11 @@
  * Compiled for AVX2 (pipeline/CMakeLists.txt). As reduce_templates_wider.c, where there are no registers for whole tables: those
  * that find bins are looked up by bytes and by eighths.
  */
+#include "pipeline/filters/reduce_templates_part.h"
 #include "pipeline/filters/reduce_templates_vectors.h"
+
+static_assert(MR_EVENT_CLOSE == 1 && (uint32_t)MR_EVENT_ROOT << 16 << 13 == MR_CODE_ROOT,
+              "mr_template_codes_wide() shifts them");
 
 #define FLOAT_BIAS 127u /* IEEE 754: power + 127, 23 bits of fraction */
 
@@ -122,137 +126,104 @@ static uint32_t gain(struct mr_reduce *reduce, const struct mr_template_call *ca
     return binned;
 }
 
-/* Of eight events, in their order. */
-struct words {
-    __m256i low, high;
-};
-
-/* Of four halves of two events. */
-static MR_ALWAYS_INLINE __m256i order(__m256i first, __m256i second)
+static MR_ALWAYS_INLINE uint32_t bits_of(__m256i signs)
 {
-    return _mm256_permute4x64_epi64(_mm256_unpackhi_epi64(first, second),
-                                    _MM_SHUFFLE(3, 1, 2, 0));
+    return (uint32_t)_mm256_movemask_ps(_mm256_castsi256_ps(signs));
 }
 
-static MR_ALWAYS_INLINE __m256i words_of(const struct mr_event *events)
+/* Of four, the first `count`. */
+static MR_ALWAYS_INLINE __m256i first_of(__m256i values, uint32_t count)
 {
-    return order(_mm256_loadu_si256((const __m256i *)(const void *)events),
-                 _mm256_loadu_si256((const __m256i *)(const void *)(events + 2)));
-}
-
-/* Two events, of which `count` are there; the others are 0. */
-static MR_ALWAYS_INLINE __m256i load_some(const struct mr_event *events, int64_t count)
-{
-    const __m256i is_there =
-        _mm256_cmpgt_epi64(_mm256_set1_epi64x(count), _mm256_setr_epi64x(0, 0, 1, 1));
-
-    return _mm256_maskload_epi64((const long long *)(const void *)events, is_there);
-}
-
-static MR_NOINLINE struct words some_words_of(const struct mr_event *events,
-                                              uint32_t count)
-{
-    const int64_t left = count;
-
-    return (struct words){
-        order(load_some(events, left), load_some(events + 2, left - 2)),
-        order(load_some(events + 4, left - 4), load_some(events + 6, left - 6))};
-}
-
-static MR_ALWAYS_INLINE uint32_t bits_of(__m256i low, __m256i high)
-{
-    return (uint32_t)_mm256_movemask_pd(_mm256_castsi256_pd(low)) |
-           (uint32_t)_mm256_movemask_pd(_mm256_castsi256_pd(high)) << 4;
+    return _mm256_and_si256(values, _mm256_cmpgt_epi64(_mm256_set1_epi64x(count),
+                                                       _mm256_setr_epi64x(0, 1, 2, 3)));
 }
 
 /* mr_template_product() of four. */
-static MR_ALWAYS_INLINE __m256i products(const uint64_t *keys, __m256i words)
+static MR_ALWAYS_INLINE __m256i products(const uint64_t *keys, __m256i codes)
 {
     const __m256i sums =
-        _mm256_add_epi32(words, _mm256_loadu_si256((const __m256i *)(const void *)keys));
+        _mm256_add_epi32(codes, _mm256_loadu_si256((const __m256i *)(const void *)keys));
 
     return _mm256_mul_epu32(sums, _mm256_srli_epi64(sums, 32));
 }
 
-/* What to look for: words of enters and exits of a site. */
-struct ends {
-    __m256i open, close, no_root;
-};
-
-/* As find_end(). */
-static MR_ALWAYS_INLINE uint32_t find_end_of(const struct ends *ends, struct words words,
-                                             uint32_t *depth)
+struct mr_template_key mr_template_sum_wide(const struct mr_templates *templates,
+                                            const uint32_t *codes, uint32_t count)
 {
-    const __m256i close_low =
-        _mm256_cmpeq_epi64(_mm256_and_si256(words.low, ends->no_root), ends->close);
-    const __m256i close_high =
-        _mm256_cmpeq_epi64(_mm256_and_si256(words.high, ends->no_root), ends->close);
-    const __m256i open_low = _mm256_cmpeq_epi64(words.low, ends->open);
-    const __m256i open_high = _mm256_cmpeq_epi64(words.high, ends->open);
-    const __m256i any = _mm256_or_si256(_mm256_or_si256(close_low, close_high),
-                                        _mm256_or_si256(open_low, open_high));
-
-    if (MR_LIKELY(_mm256_testz_si256(any, any)))
-        return MR_TEMPLATE_BLOCK;
-    return find_end(bits_of(close_low, close_high), bits_of(open_low, open_high), depth);
-}
-
-/* Those of the first `count` of eight. */
-static MR_ALWAYS_INLINE __m256i sum_some(__m256i low, __m256i high, uint32_t count)
-{
-    const __m256i counts = _mm256_set1_epi64x(count);
-    const __m256i in_low = _mm256_cmpgt_epi64(counts, _mm256_setr_epi64x(0, 1, 2, 3));
-    const __m256i in_high = _mm256_cmpgt_epi64(counts, _mm256_setr_epi64x(4, 5, 6, 7));
-
-    return _mm256_add_epi64(_mm256_and_si256(low, in_low),
-                            _mm256_and_si256(high, in_high));
-}
-
-static struct mr_template_key sum(const struct mr_templates *templates,
-                                  const struct mr_event *events, uint32_t count)
-{
-    const struct ends ends = {
-        _mm256_set1_epi64x(events[0].site),
-        _mm256_set1_epi64x((int64_t)mr_open_call_closes(events[0].site, 0)),
-        _mm256_set1_epi64x((int64_t) ~((uint64_t)MR_EVENT_ROOT << 48))};
+    const uint64_t *key = &templates->keys[1];
+    const __m256i open = in_all(codes[0] & ~MR_CODE_ROOT);
+    const __m256i close = in_all(mr_code_close_of(codes[0]));
     __m256i sums = _mm256_setzero_si256();
     uint32_t depth = 1;
 
-    for (uint32_t at = 1; at < count; at += MR_TEMPLATE_BLOCK) {
-        const struct words words =
-            MR_LIKELY(count - at >= MR_TEMPLATE_BLOCK)
-                ? (struct words){words_of(events + at), words_of(events + at + 4)}
-                : some_words_of(events + at, count - at);
-        const __m256i low = products(templates->keys + at, words.low);
-        const __m256i high = products(templates->keys + at + 4, words.high);
-        const uint32_t place = find_end_of(&ends, words, &depth);
+    for (uint32_t at = 1; at < count; at += MR_CODE_BLOCK, key += MR_CODE_BLOCK / 2) {
+        const __m256i block = load_lanes((const int32_t *)(codes + at));
+        const __m256i is_open = _mm256_cmpeq_epi32(block, open);
+        const __m256i is_close =
+            _mm256_cmpeq_epi32(_mm256_andnot_si256(in_all(MR_CODE_ROOT), block), close);
+        const __m256i any = _mm256_or_si256(is_open, is_close);
+        const __m256i shares = products(key, block);
 
-        if (place < MR_TEMPLATE_BLOCK)
-            return (struct mr_template_key){
-                sum_of_four(_mm256_add_epi64(sums, sum_some(low, high, place))),
-                at + place + 1};
-        sums = _mm256_add_epi64(sums, _mm256_add_epi64(low, high));
+        if (MR_UNLIKELY(!_mm256_testz_si256(any, any))) {
+            uint32_t place = find_end(bits_of(is_close), bits_of(is_open), &depth);
+
+            if (place < MR_CODE_BLOCK && (place % 2 || at + place >= count))
+                break; /* not in order, or behind what is at hand */
+            if (place < MR_CODE_BLOCK)
+                return (struct mr_template_key){
+                    sum_of_four(_mm256_add_epi64(sums, first_of(shares, place / 2))),
+                    at + place + 1};
+        }
+        sums = _mm256_add_epi64(sums, shares);
     }
     return (struct mr_template_key){0, 0};
 }
 
-static bool is_like(const uint64_t *words, const struct mr_event *events, uint32_t count)
+/* The low halves of eight words, or the high ones. */
+static MR_ALWAYS_INLINE __m256i pick(__m256i even, __m256i odd, int which)
 {
-    const uint32_t last = count - 1;
-    uint32_t at = 1;
+    const __m256 low = _mm256_castsi256_ps(even), high = _mm256_castsi256_ps(odd);
 
-    for (; last - at >= 4; at += 4) {
-        const __m256i others =
-            _mm256_loadu_si256((const __m256i *)(const void *)(words + at));
-        const __m256i differ = _mm256_xor_si256(words_of(events + at), others);
-
-        if (!_mm256_testz_si256(differ, differ))
-            return false;
-    }
-    for (; at < last; at++)
-        if (mr_event_word(&events[at]) != words[at])
-            return false;
-    return true;
+    return _mm256_castps_si256(
+        which == 0 ? _mm256_shuffle_ps(low, high, _MM_SHUFFLE(2, 0, 2, 0))
+                   : _mm256_shuffle_ps(low, high, _MM_SHUFFLE(3, 1, 3, 1)));
 }
 
-const struct mr_template_vectors mr_template_vectors_wide = {gain, sum, is_like};
+uint32_t mr_template_codes_wide(const struct mr_event *events, uint32_t count,
+                                uint32_t *codes)
+{
+    const __m256i known = in_all((uint32_t)MR_EVENT_ROOT << 16 | MR_EVENT_CLOSE);
+    const __m256i order = _mm256_setr_epi32(0, 4, 1, 5, 2, 6, 3, 7);
+    uint32_t done = 0;
+
+    for (; count - done >= MR_CODE_BLOCK; done += MR_CODE_BLOCK) {
+        const __m256i *at = (const __m256i *)(const void *)(events + done);
+        const __m256i words[2] = {
+            /* without their times */
+            _mm256_unpackhi_epi64(_mm256_loadu_si256(at), _mm256_loadu_si256(at + 1)),
+            _mm256_unpackhi_epi64(_mm256_loadu_si256(at + 2),
+                                  _mm256_loadu_si256(at + 3))};
+        const __m256i sites = pick(words[0], words[1], 0);
+        const __m256i kinds = pick(words[0], words[1], 1); /* and flags */
+        const __m256i is_call =
+            _mm256_cmpeq_epi32(_mm256_andnot_si256(known, kinds), _mm256_setzero_si256());
+        const __m256i marks = _mm256_or_si256(
+            _mm256_slli_epi32(kinds, 31),
+            _mm256_and_si256(_mm256_slli_epi32(kinds, 13), in_all(MR_CODE_ROOT)));
+        const __m256i calls = _mm256_or_si256(sites, marks);
+        const __m256i any =
+            _mm256_or_si256(calls, _mm256_andnot_si256(is_call, in_all(MR_CODE_OTHER)));
+
+        store_lanes(codes + done, _mm256_permutevar8x32_epi32(any, order));
+    }
+    return done;
+}
+
+struct mr_template *mr_template_find_part_wide(struct mr_reduce *reduce, uint32_t path,
+                                               const uint32_t *codes, uint32_t count)
+{
+    return mr_template_find_part(reduce, path, codes, count);
+}
+
+const struct mr_template_vectors mr_template_vectors_wide = {
+    gain, mr_template_find_part_wide, mr_template_sum_wide, mr_template_codes_wide};

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Compiled for AVX-512 (pipeline/CMakeLists.txt). What waits of a template's calls, eight totals at once: the tables that find
- * their bins stay in registers. And what a call is, eight events at once.
+ * their bins stay in registers.
  */
 #include "pipeline/filters/reduce_templates_vectors.h"
 
@@ -90,84 +90,6 @@ static uint32_t gain(struct mr_reduce *reduce, const struct mr_template_call *ca
     return binned;
 }
 
-/* The words of eight events; of fewer, with 0 for the others. */
-static MR_ALWAYS_INLINE __m512i words_of(const struct mr_event *events, uint32_t count)
-{
-    const __m512i words = _mm512_setr_epi64(1, 3, 5, 7, 9, 11, 13, 15);
-    uint32_t halves;
-
-    if (MR_LIKELY(count >= 8))
-        return _mm512_permutex2var_epi64(_mm512_loadu_si512(events), words,
-                                         _mm512_loadu_si512(events + 4));
-    halves = (1u << 2 * count) - 1;
-    return _mm512_permutex2var_epi64(
-        _mm512_maskz_loadu_epi64((__mmask8)halves, events), words,
-        _mm512_maskz_loadu_epi64((__mmask8)(halves >> 8), events + 4));
-}
-
-/* mr_template_product() of eight. */
-static MR_ALWAYS_INLINE __m512i products(const uint64_t *keys, __m512i words)
-{
-    const __m512i sums = _mm512_add_epi32(words, _mm512_loadu_si512(keys));
-
-    return _mm512_mul_epu32(sums, _mm512_srli_epi64(sums, 32));
-}
-
-static MR_ALWAYS_INLINE uint64_t sum_all(__m512i values)
-{
-    return sum_of_four(_mm256_add_epi64(_mm512_castsi512_si256(values),
-                                        _mm512_extracti64x4_epi64(values, 1)));
-}
-
-/* As find_end(). */
-static MR_ALWAYS_INLINE uint32_t find_end_of(__mmask8 closes, __mmask8 opens,
-                                             uint32_t *depth)
-{
-    if (MR_LIKELY((closes | opens) == 0))
-        return MR_TEMPLATE_BLOCK;
-    return find_end(closes, opens, depth);
-}
-
-static struct mr_template_key sum(const struct mr_templates *templates,
-                                  const struct mr_event *events, uint32_t count)
-{
-    const __m512i open = _mm512_set1_epi64(events[0].site);
-    const __m512i close =
-        _mm512_set1_epi64((int64_t)mr_open_call_closes(events[0].site, 0));
-    const __m512i no_root = _mm512_set1_epi64((int64_t) ~((uint64_t)MR_EVENT_ROOT << 48));
-    __m512i sums = _mm512_setzero_si512();
-    uint32_t depth = 1;
-
-    for (uint32_t at = 1; at < count; at += MR_TEMPLATE_BLOCK) {
-        const __m512i words = words_of(events + at, count - at);
-        const __mmask8 closes =
-            _mm512_testn_epi64_mask(_mm512_xor_si512(words, close), no_root);
-        const __mmask8 opens = _mm512_cmpeq_epi64_mask(words, open);
-        const __m512i shares = products(templates->keys + at, words);
-        const uint32_t place = find_end_of(closes, opens, &depth);
-
-        if (place < MR_TEMPLATE_BLOCK)
-            return (struct mr_template_key){
-                sum_all(_mm512_mask_add_epi64(sums, (__mmask8)((1u << place) - 1), sums,
-                                              shares)),
-                at + place + 1};
-        sums = _mm512_add_epi64(sums, shares);
-    }
-    return (struct mr_template_key){0, 0};
-}
-
-static bool is_like(const uint64_t *words, const struct mr_event *events, uint32_t count)
-{
-    const uint32_t last = count - 1;
-    uint32_t at = 1;
-
-    for (; last - at >= MR_TEMPLATE_BLOCK; at += MR_TEMPLATE_BLOCK)
-        if (_mm512_cmpneq_epi64_mask(words_of(events + at, MR_TEMPLATE_BLOCK),
-                                     _mm512_loadu_si512(words + at)))
-            return false;
-    return _mm512_mask_cmpneq_epi64_mask((__mmask8)((1u << (last - at)) - 1),
-                                         words_of(events + at, last - at),
-                                         _mm512_loadu_si512(words + at)) == 0;
-}
-
-const struct mr_template_vectors mr_template_vectors_wider = {gain, sum, is_like};
+/* To find a template, and to make codes, wider ones are of no more use. */
+const struct mr_template_vectors mr_template_vectors_wider = {
+    gain, mr_template_find_part_wide, mr_template_sum_wide, mr_template_codes_wide};

@@ -21,21 +21,9 @@ struct lanes32 {
     uint32_t value[LANES];
 };
 
-struct lanes64 {
-    uint64_t value[LANES];
-};
-
 static struct lanes32 lanes32_of(__m256i vector)
 {
     struct lanes32 lanes;
-
-    memcpy(&lanes, &vector, sizeof(lanes));
-    return lanes;
-}
-
-static struct lanes64 lanes64_of(__m512i vector)
-{
-    struct lanes64 lanes;
 
     memcpy(&lanes, &vector, sizeof(lanes));
     return lanes;
@@ -58,16 +46,6 @@ static __mmask8 emulate_cmpgt_epi32(__m256i a, __m256i b)
 
     for (int i = 0; i < LANES; i++)
         mask |= (uint32_t)((int32_t)left.value[i] > (int32_t)right.value[i]) << i;
-    return (__mmask8)mask;
-}
-
-static __mmask8 emulate_cmpneq_epi64(__m512i a, __m512i b)
-{
-    const struct lanes64 left = lanes64_of(a), right = lanes64_of(b);
-    uint32_t mask = 0;
-
-    for (int i = 0; i < LANES; i++)
-        mask |= (uint32_t)(left.value[i] != right.value[i]) << i;
     return (__mmask8)mask;
 }
 
@@ -100,36 +78,15 @@ static __m512i emulate_cvtepu8_epi32(__m128i a)
     return result;
 }
 
-/* Nothing is read where the mask has no bit. */
-static __m512i emulate_maskz_loadu_epi64(__mmask8 mask, const void *from)
-{
-    struct lanes64 lanes = {{0}};
-    __m512i result;
-
-    for (size_t i = 0; i < LANES; i++)
-        if (mask >> i & 1)
-            memcpy(&lanes.value[i], (const uint8_t *)from + i * sizeof(uint64_t),
-                   sizeof(uint64_t));
-    memcpy(&result, &lanes, sizeof(result));
-    return result;
-}
-
 /* Some of them are macros of the compiler. */
 #undef _mm256_cmpge_epu32_mask
 #undef _mm256_cmpgt_epi32_mask
 #undef _mm256_lzcnt_epi32
-#undef _mm512_cmpneq_epi64_mask
-#undef _mm512_mask_cmpneq_epi64_mask
 #undef _mm512_cvtepu8_epi32
-#undef _mm512_maskz_loadu_epi64
 #define _mm256_cmpge_epu32_mask(a, b) emulate_cmpge_epu32((a), (b))
 #define _mm256_cmpgt_epi32_mask(a, b) emulate_cmpgt_epi32((a), (b))
 #define _mm256_lzcnt_epi32(a) emulate_lzcnt_epi32(a)
-#define _mm512_cmpneq_epi64_mask(a, b) emulate_cmpneq_epi64((a), (b))
-#define _mm512_mask_cmpneq_epi64_mask(mask, a, b)                                        \
-    ((__mmask8)((mask)&emulate_cmpneq_epi64((a), (b))))
 #define _mm512_cvtepu8_epi32(a) emulate_cvtepu8_epi32(a)
-#define _mm512_maskz_loadu_epi64(mask, from) emulate_maskz_loadu_epi64((mask), (from))
 
 #define mr_template_vectors_wider test_vectors_emulated
 #include "pipeline/filters/reduce_templates_wider.c"

@@ -22,6 +22,7 @@ struct fixture {
     struct mr_templates *templates;
     struct mr_test_random random;
     struct mr_event events[EVENTS];
+    uint32_t codes[EVENTS + MR_CODE_BLOCK];
 };
 
 static struct fixture *fixture_new(void)
@@ -65,7 +66,7 @@ static void make_events(struct fixture *fixture)
     fixture->events[0] = (struct mr_event){.site = ROOT, .kind = MR_EVENT_OPEN};
 }
 
-/* To the exit that leaves as many of the site open as there were; that of a root may be marked. 0: there is none. */
+/* To the exit that leaves as many of the site open as there were; that of a root may be marked. 0: there is none, or what lies between is in no order. */
 static uint32_t naive_size(const struct mr_event *events, uint32_t count)
 {
     int open = 1;
@@ -79,16 +80,26 @@ static uint32_t naive_size(const struct mr_event *events, uint32_t count)
         open -= event->kind == MR_EVENT_CLOSE &&
                 (event->flags | MR_EVENT_ROOT) == MR_EVENT_ROOT;
         if (open == 0)
-            return i + 1;
+            return i % 2 ? i + 1 : 0;
     }
     return 0;
+}
+
+/* Of so many events; behind them is what was there. */
+static const uint32_t *codes_of(struct fixture *fixture, const struct mr_event *events,
+                                uint32_t count)
+{
+    for (uint32_t i = 0; i < count; i++)
+        fixture->codes[i] = mr_code_of(&events[i]);
+    return fixture->codes;
 }
 
 static struct mr_template_key key_of(struct fixture *fixture, uint32_t count,
                                      const struct mr_template_vectors *vectors)
 {
     fixture->templates->vectors = vectors;
-    return mr_templates_key(fixture->templates, PATH, fixture->events, count);
+    return mr_templates_key(fixture->templates, PATH,
+                            codes_of(fixture, fixture->events, count), count);
 }
 
 static void a_key_says_where_a_call_ends_with_and_without_vectors(void **state)
@@ -117,7 +128,7 @@ static void a_key_says_where_a_call_ends_with_and_without_vectors(void **state)
                 assert_int_equal(wide.hash, key.hash);
         }
     }
-    assert_in_range(ended, 5000, 19000);
+    assert_in_range(ended, 2500, 15000);
     fixture_free(fixture);
 }
 
@@ -140,12 +151,44 @@ static void the_hash_is_of_all_but_the_times_and_of_the_path(void **state)
         assert_int_equal(other.size, key.size);
         assert_int_equal(other.hash, key.hash);
         assert_int_not_equal(
-            mr_templates_key(fixture->templates, PATH + 1, fixture->events, key.size)
+            mr_templates_key(fixture->templates, PATH + 1,
+                             codes_of(fixture, fixture->events, key.size), key.size)
                 .hash,
             key.hash);
         event = &fixture->events[1 + below(fixture, key.size - 2)];
+        if (mr_code_of(event) == MR_CODE_OTHER) /* no call: whatever it is */
+            continue;
         event->site += SITES;
         assert_int_not_equal(key_of(fixture, EVENTS, NULL).hash, key.hash);
+    }
+    fixture_free(fixture);
+}
+
+static void codes_are_of_calls_with_and_without_vectors(void **state)
+{
+    struct fixture *fixture = fixture_new();
+
+    (void)state;
+    for (uint32_t i = 0; i < 2000; i++) {
+        uint32_t count = below(fixture, EVENTS + 1), codes[EVENTS], done;
+
+        make_events(fixture);
+        for (uint32_t at = 0; at < count; at++) {
+            struct mr_event *event = &fixture->events[at];
+
+            if (below(fixture, 4))
+                continue;
+            event->kind = (uint16_t)below(fixture, 1u << below(fixture, 17));
+            event->flags = (uint16_t)below(fixture, 1u << below(fixture, 17));
+        }
+        for (int which = 1; which < TEST_VECTORS; which++) {
+            if (!test_vectors(which))
+                continue;
+            done = test_vectors(which)->make_codes(fixture->events, count, codes);
+            assert_int_equal(done, count / MR_CODE_BLOCK * MR_CODE_BLOCK);
+            assert_memory_equal(codes, codes_of(fixture, fixture->events, count),
+                                done * sizeof(*codes));
+        }
     }
     fixture_free(fixture);
 }
@@ -161,10 +204,9 @@ static void place_template(struct fixture *fixture, struct mr_template_key key,
     *template = (struct mr_template){.hash = key.hash,
                                      .path = PATH,
                                      .calls = key.size / 2,
-                                     .first_word = templates->word_count,
-                                     .last_word = mr_event_word(&events[key.size - 1])};
+                                     .first_code = templates->code_count};
     for (uint32_t i = 0; i < key.size; i++)
-        templates->words[templates->word_count++] = mr_event_word(&events[i]);
+        templates->codes[templates->code_count++] = mr_code_of(&events[i]);
     while (templates->slots[slot])
         slot = (slot + 1) % (1u << templates->slot_bits);
     templates->slots[slot] = templates->count++;
@@ -185,6 +227,13 @@ static uint32_t make_call(struct mr_event *events, uint32_t calls, uint32_t odd)
     return count;
 }
 
+static const struct mr_template *find_root(struct fixture *fixture,
+                                           const struct mr_event *events, uint32_t count)
+{
+    return mr_templates_find_root(&fixture->reduce, PATH,
+                                  codes_of(fixture, events, count), count);
+}
+
 static void what_meets_in_one_hash_is_told_apart(void **state)
 {
     (void)state;
@@ -202,22 +251,65 @@ static void what_meets_in_one_hash_is_told_apart(void **state)
         memset(templates->longest, (int)count - 1, sizeof(templates->longest));
         for (int which = 0; which < TEST_VECTORS; which++) {
             templates->vectors = test_vectors(which);
-            assert_null(
-                mr_templates_find_root(&fixture->reduce, PATH, fixture->events, count));
-            assert_ptr_equal(
-                mr_templates_find_root(&fixture->reduce, PATH, others, count),
-                &templates->items[1]);
+            assert_null(find_root(fixture, fixture->events, count));
+            assert_ptr_equal(find_root(fixture, others, count), &templates->items[1]);
         }
         place_template(fixture, key, fixture->events);
         for (int which = 0; which < TEST_VECTORS; which++) {
             templates->vectors = test_vectors(which);
             templates->paths[PATH].first = 1;
-            assert_ptr_equal(
-                mr_templates_find_root(&fixture->reduce, PATH, fixture->events, count),
-                &templates->items[2]);
+            assert_ptr_equal(find_root(fixture, fixture->events, count),
+                             &templates->items[2]);
         }
         fixture_free(fixture);
     }
+}
+
+/* Which of the path's two templates fits: 1, 2, or 0. */
+static long find_part(struct fixture *fixture, uint32_t count)
+{
+    struct mr_templates *templates = fixture->templates;
+    const struct mr_template *found;
+
+    templates->paths[PATH].first = 1;
+    templates->items[1].next = 2;
+    templates->items[2].next = MR_TEMPLATE_NONE;
+    found = mr_templates_find_part(&fixture->reduce, PATH, fixture->codes, count);
+    return found ? found - templates->items : 0;
+}
+
+/* One code is another in the first of two templates; the second one fits. */
+static void check_part(struct fixture *fixture, uint32_t calls)
+{
+    struct mr_templates *templates = fixture->templates;
+    uint32_t count = make_call(fixture->events, calls - 1, calls);
+
+    (void)codes_of(fixture, fixture->events, count);
+    templates->count = 1;
+    templates->code_count = 0;
+    for (int i = 0; i < 2; i++)
+        place_template(fixture, (struct mr_template_key){0, count}, fixture->events);
+    for (uint32_t at = 1; at < count - 1; at++) {
+        templates->codes[at] ^= 1u << below(fixture, 32);
+        for (int which = 0; which < TEST_VECTORS; which++) {
+            templates->vectors = test_vectors(which);
+            assert_int_equal(find_part(fixture, count), 2);
+            assert_int_equal(find_part(fixture, count - 1), 0);
+        }
+        templates->codes[at] = fixture->codes[at];
+        assert_int_equal(find_part(fixture, count), 1);
+    }
+}
+
+static void a_part_is_told_apart_by_any_of_its_events(void **state)
+{
+    struct fixture *fixture = fixture_new();
+
+    (void)state;
+    for (uint32_t calls = MR_TEMPLATE_PART_CALLS_MIN; calls <= MR_TEMPLATE_CALLS_MAX;
+         calls++)
+        check_part(fixture, calls);
+    fixture_free(fixture);
 }
 
 /* A trace of that kind: which functions the root calls are the bits of its number. */
@@ -272,6 +364,8 @@ int main(void)
         cmocka_unit_test(a_key_says_where_a_call_ends_with_and_without_vectors),
         cmocka_unit_test(the_hash_is_of_all_but_the_times_and_of_the_path),
         cmocka_unit_test(what_meets_in_one_hash_is_told_apart),
+        cmocka_unit_test(codes_are_of_calls_with_and_without_vectors),
+        cmocka_unit_test(a_part_is_told_apart_by_any_of_its_events),
         cmocka_unit_test(roots_of_many_kinds_are_counted_in_bulk),
     };
 

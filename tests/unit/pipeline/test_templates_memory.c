@@ -14,12 +14,12 @@ static void put_template(struct mr_templates *templates)
     templates->items[number] = (struct mr_template){.hash = number,
                                                     .calls = CALLS,
                                                     .first_call = templates->call_count,
-                                                    .first_word = templates->word_count};
+                                                    .first_code = templates->code_count};
     for (uint32_t i = 0; i < CALLS; i++)
         templates->calls[templates->call_count++] =
             (struct mr_template_call){.low = number, .width = i};
     for (uint32_t i = 0; i < 2 * CALLS; i++)
-        templates->words[templates->word_count++] = (uint64_t)number << 32 | i;
+        templates->codes[templates->code_count++] = 2 * CALLS * number + i;
 }
 
 static void check_template(const struct mr_templates *templates, uint32_t number)
@@ -34,8 +34,8 @@ static void check_template(const struct mr_templates *templates, uint32_t number
         assert_int_equal(call->width, i);
     }
     for (uint32_t i = 0; i < 2 * CALLS; i++)
-        assert_int_equal(templates->words[template->first_word + i],
-                         (uint64_t)number << 32 | i);
+        assert_int_equal(templates->codes[template->first_code + i],
+                         2 * CALLS * number + i);
 }
 
 static void fill(struct mr_templates *templates)
