@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Which template a call is, whether it pays to look for one, and how they are made. */
-#include <assert.h>
 #include <string.h>
 
 #include "base/assert.h"
