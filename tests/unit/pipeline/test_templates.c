@@ -31,6 +31,7 @@ struct mood {
     uint32_t losses, strays, failures, gaps, unwinds; /* calls */
     uint32_t zeros; /* steps that take no time, of 1000 */
     uint32_t slow;  /* steps of up to 20 s, of 1,000,000 */
+    uint32_t wraps; /* steps of 2^32 ns and little more, of the same */
     uint32_t cut;   /* traces that a chunk's end cuts, of 100 */
     uint32_t
         again; /* a stream goes on with the same tree for so many traces at most; 0: one */
@@ -77,6 +78,8 @@ static uint64_t next_ns(struct plan *plan, uint32_t stream)
         return plan->ns[stream] - 1 - below(plan, 100);
     if (below(plan, 1000000) < mood->slow)
         plan->ns[stream] += mr_test_random_below(&plan->random, 20 * MR_SECOND_NS);
+    else if (below(plan, 1000000) < mood->wraps)
+        plan->ns[stream] += (UINT64_C(1) << 32) + 1 + below(plan, 200);
     else if (below(plan, 1000) >= mood->zeros)
         plan->ns[stream] += 1 + below(plan, below(plan, 50) ? 200 : 2000000);
     return plan->ns[stream];
@@ -338,6 +341,19 @@ static void streams_that_repeat_a_tree_give_the_same(void **state)
     check(&forced, MR_REDUCE_CONFIG_DEFAULT, false);
 }
 
+/* The lower halves of these are like those of other calls. */
+static void times_of_more_than_32_bits_give_the_same(void **state)
+{
+    static const struct mood mood = {.changed = 20, .cut = 5, .wraps = 5000};
+    static const struct mood again = {.again = 400, .cut = 5, .wraps = 5000};
+    struct mr_reduce_config config = MR_REDUCE_CONFIG_DEFAULT;
+
+    (void)state;
+    config.window_s = 3600; /* else such a call begins in one, and ends in another */
+    check(&mood, config, true);
+    check(&again, config, true);
+}
+
 static void streams_that_repeat_a_tree_with_full_tables_give_the_same(void **state)
 {
     static const struct mood mood = {
@@ -506,6 +522,7 @@ int main(void)
         cmocka_unit_test(forced_roots_and_learned_frames_give_the_same),
         cmocka_unit_test(full_tables_give_the_same),
         cmocka_unit_test(streams_that_repeat_a_tree_give_the_same),
+        cmocka_unit_test(times_of_more_than_32_bits_give_the_same),
         cmocka_unit_test(streams_that_repeat_a_tree_with_full_tables_give_the_same),
         cmocka_unit_test(where_no_template_fits_all_paths_rest_and_are_tried_again),
         cmocka_unit_test(exact_and_set_shapes_are_counted_one_by_one),
