@@ -27,6 +27,7 @@ static const char *const counter_names[MR_DECODE_COUNTERS] = {
     [MR_DECODE_REFUSED_SITES] = "decode_sites_refused",
     [MR_DECODE_REFUSED_STREAMS] = "decode_streams_refused",
     [MR_DECODE_UNKNOWN_VALUES] = "decode_values_of_unknown_counters",
+    [MR_DECODE_NOT_RESUMED] = "decode_streams_not_resumed",
 };
 
 static enum mr_status decode_open(struct mr_filter *filter, const void *config,

@@ -22,6 +22,7 @@ enum mr_decode_counter {
     MR_DECODE_REFUSED_SITES, /* past a limit */
     MR_DECODE_REFUSED_STREAMS,
     MR_DECODE_UNKNOWN_VALUES, /* of counters that nobody told */
+    MR_DECODE_NOT_RESUMED,    /* streams told twice, or at a time that no clock tells */
     /* Of chunks as they came, expanded; headers among the bytes. */
     MR_DECODE_WORDS_EVENTS,
     MR_DECODE_WORDS_BYTES,

@@ -62,6 +62,13 @@ static uint32_t site_of(const struct mr_decode *decode, const struct mr_source *
     return mr_resume_site(source->resume->sites, id, decode->sites);
 }
 
+/* What was told of it is of no use, and nobody else has it. */
+static enum mr_status leave_stream(struct mr_decode *decode)
+{
+    mr_counters_add(&decode->counters, MR_DECODE_NOT_RESUMED, 1);
+    return MR_OK;
+}
+
 static enum mr_status resume_stream(struct mr_decode *decode, struct mr_source *source,
                                     const struct mr_resume_stream *from)
 {
@@ -70,10 +77,12 @@ static enum mr_status resume_stream(struct mr_decode *decode, struct mr_source *
     enum mr_status status;
 
     if (ticks == MR_TICKS_LIMIT) /* a time that this clock never tells */
-        return MR_OK;
+        return leave_stream(decode);
     status = mr_source_stream(source, from->id, UINT32_C(1) << 28, &stream);
-    if (status != MR_OK || stream->is_started) /* told twice */
+    if (status != MR_OK)
         return status;
+    if (stream->is_started) /* told twice */
+        return leave_stream(decode);
     for (uint32_t i = 0; i < from->depth; i++)
         from->calls[i].site = site_of(decode, source, from->calls[i].site_id);
     for (uint32_t i = 0; from->lists && i < from->lists->node_count; i++)

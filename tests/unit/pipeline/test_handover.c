@@ -553,6 +553,62 @@ static void a_lane_goes_on_from_whatever_it_is_told(void **state)
     assert_true(taken > rounds / 3 && taken < rounds);
 }
 
+/* Another lane is told of stream 1, whose calls are open, as often as that, at `last_ns` if it is not 0: how many it has no use for. */
+static uint64_t not_resumed(uint32_t times, uint64_t last_ns, struct test_text *text)
+{
+    struct test_lane before, lane;
+    struct mr_resume *resume = mr_resume_new(NULL);
+    struct mr_span rest, told;
+    uint64_t count;
+
+    begin(&before, MR_EXACTNESS_FOLDED);
+    test_lane_announce(&before, 1, 9);
+    test_events_write(&before, "+9 +1 +2");
+    test_lane_send(&before, 1, MR_CHUNK_FIRST);
+    test_lane_hand_over(&before, PLENTY);
+    for (uint32_t i = 0; i < times; i++) {
+        rest = mr_buffer_span(&before.source->handover.bytes);
+        while (mr_handover_next(&rest, &told))
+            assert_int_equal(mr_handover_take(resume, told), MR_OK);
+    }
+    assert_int_equal(resume->stream_count, times);
+    for (uint32_t i = 0; last_ns && i < times; i++)
+        resume->streams[i].last_ns = last_ns;
+    begin(&lane, MR_EXACTNESS_FOLDED);
+    lane.source->is_continuation = true;
+    lane.source->resume = resume;
+    lane.streams[1].next_event = before.streams[1].next_event;
+    lane.streams[1].time = lane.streams[1].chunk_time = before.streams[1].time;
+    lane.is_repeating = true;
+    test_lane_announce(&lane, 1, 9);
+    lane.is_repeating = false;
+    test_events_write(&lane, "-2 -1 -9");
+    test_lane_send(&lane, 1, MR_CHUNK_LAST);
+    test_lane_end(&lane);
+    assert_false(mr_source_is_broken(lane.source));
+    count = test_lane_decode_counter(&lane, "decode_streams_not_resumed");
+    append(&before, &lane);
+    test_model(&before, text);
+    drop_what_differs(text);
+    test_lane_fini(&before);
+    test_lane_fini(&lane);
+    return count;
+}
+
+static void what_is_of_no_use_is_counted(void **state)
+{
+    struct test_text once = {0}, twice = {0}, never = {0};
+
+    (void)state;
+    assert_int_equal(not_resumed(1, 0, &once), 0);
+    assert_int_equal(not_resumed(2, 0, &twice), 1);
+    test_text_compare(&once, &twice); /* the first one was taken */
+    assert_int_equal(not_resumed(1, UINT64_MAX, &never), 1);
+    test_text_fini(&once);
+    test_text_fini(&twice);
+    test_text_fini(&never);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -567,7 +623,8 @@ int main(void)
         cmocka_unit_test(a_stream_that_fits_is_told_whole_behind_one_that_does_not),
         cmocka_unit_test(sites_are_told_with_the_stream_that_fits),
         cmocka_unit_test(damaged_bytes_are_refused),
-        cmocka_unit_test(a_lane_goes_on_from_whatever_it_is_told)};
+        cmocka_unit_test(a_lane_goes_on_from_whatever_it_is_told),
+        cmocka_unit_test(what_is_of_no_use_is_counted)};
 
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
