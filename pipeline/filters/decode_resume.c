@@ -62,7 +62,7 @@ static uint32_t site_of(const struct mr_decode *decode, const struct mr_source *
     return mr_resume_site(source->resume->sites, id, decode->sites);
 }
 
-/* What was told of it is of no use, and nobody else has it. */
+/* What was told of it is passed over. */
 static enum mr_status leave_stream(struct mr_decode *decode)
 {
     mr_counters_add(&decode->counters, MR_DECODE_NOT_RESUMED, 1);

@@ -603,7 +603,10 @@ static void what_is_of_no_use_is_counted(void **state)
     assert_int_equal(not_resumed(1, 0, &once), 0);
     assert_int_equal(not_resumed(2, 0, &twice), 1);
     test_text_compare(&once, &twice); /* the first one was taken */
+    assert_string_equal(ledger(&once), "6 6 0");
     assert_int_equal(not_resumed(1, UINT64_MAX, &never), 1);
+    assert_string_equal(ledger(&never),
+                        "6 3 3"); /* the enters of what was open are held */
     test_text_fini(&once);
     test_text_fini(&twice);
     test_text_fini(&never);
