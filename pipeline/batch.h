@@ -87,6 +87,7 @@ enum mr_link_kind {
     MR_LINK_CAPTURE, /* hand-off id */
     MR_LINK_ATTACH,  /* the same */
     MR_LINK_DETACH,
+    MR_LINK_DONE, /* a detach of hand-off id 0: what a receive began is over */
     MR_LINK_LOST, /* of reconstruct: what was attached ended without a detach; no event */
 };
 #define MR_LINK_WORDS 3

@@ -24,6 +24,7 @@
 struct frame {
     uint64_t trace_hi, trace_lo;
     uint64_t handoff; /* id of what was attached; 0: received, or nothing */
+    bool is_received; /* what came may wait for a call tree */
 };
 
 struct context {
@@ -120,6 +121,15 @@ MR_EXPORT int mr_probe_send(struct mr_traceparent *parent)
     return 1;
 }
 
+/* No call tree belongs any more to what the thread received outside of what it attached. */
+static void end_received(const struct context *context)
+{
+    const uint64_t none = 0;
+
+    if (context->depth == 0 && context->now.is_received)
+        record(MR_RECORD_DETACH, &none, 1);
+}
+
 MR_EXPORT void mr_probe_receive(const struct mr_traceparent *parent)
 {
     int saved_errno = errno;
@@ -128,7 +138,9 @@ MR_EXPORT void mr_probe_receive(const struct mr_traceparent *parent)
 
     if (parent)
         record_message(MR_RECORD_RECEIVE, parent);
-    context->now = (struct frame){.handoff = handoff};
+    else
+        end_received(context);
+    context->now = (struct frame){.handoff = handoff, .is_received = parent != NULL};
     if (parent && parent->span && (parent->trace_hi | parent->trace_lo)) {
         context->now.trace_hi = parent->trace_hi;
         context->now.trace_lo = parent->trace_lo;
@@ -202,6 +214,7 @@ MR_EXPORT void mr_probe_detach(void)
             record(MR_RECORD_DETACH, &handoff, 1);
         context->now = context->saved[--context->depth];
     } else {
+        end_received(context);
         context->now = (struct frame){0};
     }
     errno = saved_errno;

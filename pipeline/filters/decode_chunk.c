@@ -228,7 +228,8 @@ static enum mr_status put_link(struct mr_decode *decode)
     case MR_RECORD_ATTACH:
         return put_hand_off(decode, MR_LINK_ATTACH);
     default:
-        return put_event(decode, MR_EVENT_LINK, MR_LINK_DETACH);
+        return put_event(decode, MR_EVENT_LINK,
+                         decode->record.payload[0] ? MR_LINK_DETACH : MR_LINK_DONE);
     }
 }
 

@@ -7,7 +7,7 @@
  *
  *     under mr_attach()             that of the attachment, which the call trees below it are
  *     in a call tree                that of the call tree
- *     outside of both: receive      that of the next call tree
+ *     outside of both: receive      that of the next call tree; none came before a detach: a stub
  *                      send, capture  a stub of its own: a trace begins there
  *
  * A part has at most one edge in: the first receive, if nothing went out before it. What
@@ -246,6 +246,17 @@ static enum mr_status end_edge(struct mr_reduce *reduce, struct mr_reduce_stream
     return tell_stub(reduce, stream, &stub, edge->ns);
 }
 
+/* No call tree has followed on what came, and none will: a stub. */
+static enum mr_status end_received(struct mr_reduce *reduce,
+                                   struct mr_reduce_stream *stream, uint64_t ns)
+{
+    struct draft *next = &stream->links->next;
+    enum mr_status status = next->is_used ? tell_stub(reduce, stream, next, ns) : MR_OK;
+
+    clear_draft(next);
+    return status;
+}
+
 static enum mr_status come_in(struct mr_reduce *reduce, struct mr_reduce_stream *stream,
                               const struct mr_part_edge *edge, struct mr_id trace)
 {
@@ -253,12 +264,12 @@ static enum mr_status come_in(struct mr_reduce *reduce, struct mr_reduce_stream 
     struct draft *draft = current(stream);
     enum mr_status status = MR_OK;
 
-    if (!draft) { /* one that no call tree followed on is a stub */
-        if (links->next.is_used)
-            status = tell_stub(reduce, stream, &links->next, edge->ns);
-        clear_draft(&links->next);
+    if (!draft) {
+        status = end_received(reduce, stream, edge->ns);
         draft = &links->next;
     }
+    if (status != MR_OK)
+        return status;
     if (draft->in.kind != MR_EDGE_NONE || draft->out_count > 0 || draft->is_ended)
         status = end_edge(reduce, stream, edge, trace);
     else
@@ -279,8 +290,12 @@ static enum mr_status take_message(struct mr_reduce *reduce,
         .key = mr_id_message(trace, words[2]), .ns = event->ns, .kind = MR_EDGE_MESSAGE};
 
     if (mr_id_is_zero(trace) || words[2] == 0) {
+        enum mr_status status = MR_OK;
+
         mr_counters_add(&reduce->counters, MR_REDUCE_LINKS_MALFORMED, 1);
-        return account(reduce, stream, true);
+        if (event->site == MR_LINK_RECEIVE && !current(stream))
+            status = end_received(reduce, stream, event->ns);
+        return status == MR_OK ? account(reduce, stream, true) : status;
     }
     return event->site == MR_LINK_SEND ? go_out(reduce, stream, &edge, trace)
                                        : come_in(reduce, stream, &edge, trace);
@@ -352,6 +367,7 @@ static enum mr_status take_link(struct mr_reduce *reduce, struct mr_reduce_strea
                                 const struct mr_event *event)
 {
     struct mr_part_edge edge = {.ns = event->ns, .kind = MR_EDGE_HAND_OFF};
+    enum mr_status status;
 
     switch ((enum mr_link_kind)event->site) {
     case MR_LINK_SEND:
@@ -365,6 +381,9 @@ static enum mr_status take_link(struct mr_reduce *reduce, struct mr_reduce_strea
                    : attach(reduce, stream, &edge);
     case MR_LINK_DETACH:
         return detach(reduce, stream, event->ns);
+    case MR_LINK_DONE:
+        status = end_received(reduce, stream, event->ns);
+        return status == MR_OK ? account(reduce, stream, true) : status;
     case MR_LINK_LOST:
         stream->links->nested = 0;
         return end_attached(reduce, stream, event->ns);
@@ -499,11 +518,10 @@ enum mr_status mr_reduce_links_drop(struct mr_reduce *reduce,
 enum mr_status mr_reduce_links_end(struct mr_reduce *reduce,
                                    struct mr_reduce_stream *stream, uint64_t ns)
 {
-    struct mr_reduce_links *links = stream->links;
     enum mr_status status = end_attached(reduce, stream, ns);
 
-    if (status == MR_OK && links->next.is_used)
-        status = tell_stub(reduce, stream, &links->next, ns);
+    if (status == MR_OK)
+        status = end_received(reduce, stream, ns);
     mr_reduce_links_free(stream);
     return status;
 }

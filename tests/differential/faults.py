@@ -117,6 +117,7 @@ FAULTS = {
     "attached-call-in-a-forced-root-ends-unseen": (HOT, "return 1 + (is_attached_inside(stream) ?", "return 1 + (false ?"),
     "followed-attached-call-in-a-forced-root-ends-unseen": (HOT, " &&\n           !is_attached_inside(stream);", ";"),
     "attached-past-a-loss": (STEP, "        status = end_attached(rebuild, stream, ns); /* a detach may be among the lost */", "        status = MR_OK;"),
+    "received-past-its-end": (LINKS, "    case MR_LINK_DONE:\n        status = end_received(reduce, stream, event->ns);", "    case MR_LINK_DONE:\n        status = MR_OK;"),
     "answer-begins-the-call-tree": (LINKS, "draft->in.kind != MR_EDGE_NONE || draft->out_count > 0 || draft->is_ended", "draft->in.kind != MR_EDGE_NONE || draft->is_ended"),
     "inner-detach-ends-the-outer-attach": (LINKS, "    if (links->nested > 0)\n        links->nested--;\n    else if", "    if"),
     "next-edge-from-the-start": (LINKS, "{.ns = draft->end_ns, .kind = MR_EDGE_NEXT}", "{.ns = draft->start_ns, .kind = MR_EDGE_NEXT}"),

@@ -157,14 +157,21 @@ static void end_edge(struct ref *ref, struct ref_stream *stream, struct ref_edge
     tell_stub(ref, stream, stub);
 }
 
+/* No call tree came that would have been the one of what was received. */
+static void end_waiting(struct ref *ref, struct ref_stream *stream)
+{
+    if (stream->waiting)
+        tell_stub(ref, stream, stream->waiting);
+    stream->waiting = NULL;
+}
+
 static void come_in(struct ref *ref, struct ref_stream *stream, struct ref_edge edge,
                     const struct ref_id *trace)
 {
     struct ref_part *part = current(stream);
 
     if (!part) { /* the next call tree's */
-        if (stream->waiting)
-            tell_stub(ref, stream, stream->waiting);
+        end_waiting(ref, stream);
         part = stream->waiting = new_part();
     }
     if (part->in.kind || part->out_count > 0 || part->root)
@@ -242,11 +249,16 @@ void ref_take_link(struct ref *ref, struct ref_stream *stream,
                    const struct ref_link *link)
 {
     struct ref_edge edge = {.ns = ref_ns(ref, stream->ticks)};
+    struct ref_call *roots[TREES_OPEN];
 
     stream->last++;
     if (link->kind == REF_SEND || link->kind == REF_RECEIVE) {
-        if (link->span == 0 || ref_id_is_zero(&link->trace))
+        if (link->span == 0 || ref_id_is_zero(&link->trace)) {
+            if (link->kind == REF_RECEIVE && !stream->attachment &&
+                open_roots(stream, roots) == 0)
+                end_waiting(ref, stream);
             return;
+        }
         edge.kind = REF_EDGE_MESSAGE;
         edge.key = ref_id_message(link->trace, link->span);
         if (link->kind == REF_SEND)
@@ -262,6 +274,8 @@ void ref_take_link(struct ref *ref, struct ref_stream *stream,
     } else if (link->kind == REF_ATTACH) {
         note_attach(stream);
         attach(ref, stream, edge);
+    } else if (link->kind == REF_DONE) {
+        end_waiting(ref, stream);
     } else {
         note_detach(stream);
         if (stream->nested > 0)
@@ -338,9 +352,7 @@ void ref_link_learned(struct ref *ref, struct ref_stream *stream, struct ref_cal
 void ref_end_links(struct ref *ref, struct ref_stream *stream)
 {
     end_attachment(ref, stream);
-    if (stream->waiting)
-        tell_stub(ref, stream, stream->waiting);
-    stream->waiting = NULL;
+    end_waiting(ref, stream);
 }
 
 /* The calls are about to be freed, and are over. */

@@ -146,7 +146,8 @@ struct ref_link {
         REF_RECEIVE,
         REF_CAPTURE,
         REF_ATTACH,
-        REF_DETACH
+        REF_DETACH,
+        REF_DONE
     } kind;
     struct ref_id trace;
     uint64_t span;

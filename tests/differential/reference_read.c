@@ -245,6 +245,8 @@ static void take_link(struct ref *ref, struct chunk *chunk, struct ref_stream *s
         link.span = (words[2] >> 4 & 0x3ffffffffffffff) + ((words[3] & 0x3f) << 58);
     } else {
         link.span = words[0];
+        if (record->kind == KIND_DETACH && link.span == 0)
+            link.kind = REF_DONE;
     }
     ref_take_link(ref, stream, &link);
 }

@@ -264,7 +264,7 @@ static void put_link(struct walker *walker)
         kind = 8;
     put_record(walker, kind, kind < 6 ? 4 : 1, 1);
     payload = walker->stream->events[walker->stream->count - 1].payload;
-    payload[0] = token + 1;
+    payload[0] = kind == 8 && below(walker->random, 3) == 0 ? 0 : token + 1;
     if (kind < 6)
         fill_context(walker, token, payload);
 }

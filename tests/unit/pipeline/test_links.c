@@ -39,7 +39,7 @@ static void hand_off(struct test_lane *lane, uint32_t stream, enum mr_record_kin
 
 /*
  * Each step takes 10 ns. "+1" enters f1, "-1" exits it; with numbers of messages and tokens: "s1" sends, "r1" receives,
- * "c1" captures, "a1" attaches, "d" detaches; "F": the innermost call has failed; "l" loses an event of unknown nesting;
+ * "c1" captures, "a1" attaches, "d" detaches, "e" ends what was received; "F": the innermost call has failed; "l" loses an event of unknown nesting;
  * "2:" the rest is on stream 2.
  */
 static void write_text(struct test_lane *lane, const char *text)
@@ -66,6 +66,8 @@ static void write_text(struct test_lane *lane, const char *text)
             hand_off(lane, stream, MR_RECORD_ATTACH, number);
         else if (*text == 'd')
             hand_off(lane, stream, MR_RECORD_DETACH, 1);
+        else if (*text == 'e')
+            hand_off(lane, stream, MR_RECORD_DETACH, 0);
         else if (*text == 'F')
             test_lane_status(lane, stream, ns, true);
         else if (*text == 'l')
@@ -261,6 +263,19 @@ static void a_receive_before_a_call_tree_is_that_of_the_next(void **state)
     (void)state;
     expect("r1 +1 -1 +2 -2", "f1@20+10 <m1@10\n");
     expect("+9 r1 +1 -1 +2 s2 -2 -9", "f1@30+10 <m1@20\nf2@50+20 >m2@60\n");
+}
+
+static void a_receive_that_is_over_is_that_of_no_later_call_tree(void **state)
+{
+    (void)state;
+    expect("r1 e +1 s2 -1", "nowhere()@10+10 <m1@10\nf1@30+20 >m2@40\n");
+    expect("+9 r1 e r2 +1 -1 e +2 s3 -2 -9",
+           "outer9()@20+10 <m1@20\nf1@50+10 <m2@40\nf2@80+20 >m3@90\n");
+    expect("r1 r0 +1 s2 -1", "nowhere()@10+10 <m1@10\nf1@30+20 >m2@40\n");
+    /* one that is open goes on, and so does what is attached meanwhile */
+    expect("r1 +1 e s2 -1", "f1@20+30 <m1@10 >m2@40\n");
+    expect("a1 +1 e s2 -1 d", "f1@20+30 <h1@10 >m2@40\n");
+    assert_int_equal(run("r1 e +1 -1 e").unmatched, 0);
 }
 
 static void what_comes_in_after_something_went_out_ends_in_a_stub(void **state)
@@ -568,6 +583,7 @@ int main(void)
         cmocka_unit_test(call_trees_without_links_are_no_parts),
         cmocka_unit_test(a_call_tree_that_sends_or_receives_is_a_part),
         cmocka_unit_test(a_receive_before_a_call_tree_is_that_of_the_next),
+        cmocka_unit_test(a_receive_that_is_over_is_that_of_no_later_call_tree),
         cmocka_unit_test(what_comes_in_after_something_went_out_ends_in_a_stub),
         cmocka_unit_test(links_outside_of_call_trees_are_stubs),
         cmocka_unit_test(an_attachment_is_the_call_trees_below_it),
