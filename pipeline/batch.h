@@ -88,7 +88,9 @@ enum mr_link_kind {
     MR_LINK_ATTACH,  /* the same */
     MR_LINK_DETACH,
     MR_LINK_DONE, /* a detach of hand-off id 0: what a receive began is over */
-    MR_LINK_LOST, /* of reconstruct: what was attached ended without a detach; no event */
+    /* Of reconstruct, no events: what was attached ended without a detach; behind a loss nobody knows what was received last */
+    MR_LINK_LOST,
+    MR_LINK_LOST_RECEIVED,
 };
 #define MR_LINK_WORDS 3
 

@@ -51,6 +51,16 @@ static enum mr_status end_attached(struct mr_reconstruct *rebuild,
     return put(rebuild, ns, MR_EVENT_LINK, MR_LINK_LOST, 0);
 }
 
+/* Among the lost may be detaches, and the call tree of what was received. */
+static enum mr_status lose_links(struct mr_reconstruct *rebuild,
+                                 struct mr_reconstruct_stream *stream, uint64_t ns)
+{
+    enum mr_status status = end_attached(rebuild, stream, ns);
+
+    return status == MR_OK ? put(rebuild, ns, MR_EVENT_LINK, MR_LINK_LOST_RECEIVED, 0)
+                           : status;
+}
+
 void mr_reconstruct_set_unsynced(struct mr_reconstruct_stream *stream, bool is_unsynced)
 {
     stream->is_unsynced = is_unsynced;
@@ -325,7 +335,7 @@ static enum mr_status take_loss(struct mr_reconstruct *rebuild,
 
     MR_ASSERT(event->site < rebuild->in->loss_count);
     if (status == MR_OK)
-        status = end_attached(rebuild, stream, ns); /* a detach may be among the lost */
+        status = lose_links(rebuild, stream, ns);
     if (status == MR_OK)
         status = break_trace(rebuild, stream, ns);
     if (status != MR_OK)

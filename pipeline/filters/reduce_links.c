@@ -387,6 +387,8 @@ static enum mr_status take_link(struct mr_reduce *reduce, struct mr_reduce_strea
     case MR_LINK_LOST:
         stream->links->nested = 0;
         return end_attached(reduce, stream, event->ns);
+    case MR_LINK_LOST_RECEIVED:
+        return end_received(reduce, stream, event->ns);
     }
     return MR_OK;
 }
@@ -396,6 +398,9 @@ enum mr_status mr_reduce_link(struct mr_reduce *reduce, struct mr_reduce_stream 
 {
     enum mr_status status = MR_OK;
 
+    if (!stream->links && event->kind == MR_EVENT_LINK &&
+        event->site == MR_LINK_LOST_RECEIVED)
+        return MR_OK; /* told of every stream */
     if (!stream->links)
         stream->links = calloc(1, sizeof(*stream->links));
     if (!stream->links)

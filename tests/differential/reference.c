@@ -451,6 +451,7 @@ static void take_loss(struct ref *ref, struct ref_stream *stream,
 
     stream->lost[event->reason] += event->events;
     ref_lose_links(ref, stream);
+    ref_lose_received(ref, stream);
     break_trees(stream);
     if (pops == REF_NESTING_UNKNOWN) {
         take_blind_loss(ref, stream);

@@ -245,6 +245,11 @@ void ref_lose_links(struct ref *ref, struct ref_stream *stream)
     end_attachment(ref, stream);
 }
 
+void ref_lose_received(struct ref *ref, struct ref_stream *stream)
+{
+    end_waiting(ref, stream);
+}
+
 void ref_take_link(struct ref *ref, struct ref_stream *stream,
                    const struct ref_link *link)
 {

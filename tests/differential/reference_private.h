@@ -190,6 +190,7 @@ void ref_take_link(struct ref *ref, struct ref_stream *stream,
                    const struct ref_link *link);
 /* What was attached is so no longer. */
 void ref_lose_links(struct ref *ref, struct ref_stream *stream);
+void ref_lose_received(struct ref *ref, struct ref_stream *stream); /* by a loss */
 /* It has just been entered; it has just been left, and so many roots are open around it; it is none after all. */
 void ref_link_root(struct ref *ref, struct ref_stream *stream, struct ref_call *root);
 void ref_link_root_over(struct ref *ref, struct ref_stream *stream, struct ref_call *root,

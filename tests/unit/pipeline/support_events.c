@@ -48,6 +48,7 @@ char *test_events_text(const struct test_lane *lane)
                 size += (size_t)sprintf(text + size, "%sP", space);
                 break;
             case MR_EVENT_LANDED_IN: /* nothing but marks tell of it */
+            case MR_EVENT_LINK:      /* at a loss; see test_links.c */
                 break;
             case MR_EVENT_LEARNED:
                 size += (size_t)sprintf(text + size, "%sL", space);

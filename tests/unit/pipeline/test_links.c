@@ -272,6 +272,8 @@ static void a_receive_that_is_over_is_that_of_no_later_call_tree(void **state)
     expect("+9 r1 e r2 +1 -1 e +2 s3 -2 -9",
            "outer9()@20+10 <m1@20\nf1@50+10 <m2@40\nf2@80+20 >m3@90\n");
     expect("r1 r0 +1 s2 -1", "nowhere()@10+10 <m1@10\nf1@30+20 >m2@40\n");
+    /* its call tree may be among what was lost */
+    expect("r1 l +1 s2 -1", "nowhere()@10+10 <m1@10\nf1@30+20 >m2@40\n");
     /* one that is open goes on, and so does what is attached meanwhile */
     expect("r1 +1 e s2 -1", "f1@20+30 <m1@10 >m2@40\n");
     expect("a1 +1 e s2 -1 d", "f1@20+30 <h1@10 >m2@40\n");
