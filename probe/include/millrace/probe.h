@@ -284,9 +284,9 @@ MR_PROBE_INLINE_ struct mr_token mr_capture(void)
 /*
  * From here to mr_detach() on this thread, call trees belong to the trace that the token
  * was captured in; calls that open below the calling function begin call trees of their
- * own. In the process that captured it, not in a forked child. Nests 8 deep: of more, the
- * outermost is forgotten. Where a detach is missing, the next attach outside of what was called
- * since takes its place.
+ * own, but inside one of another attach, whose calls they are. In the process that captured
+ * it, not in a forked child. Nests 8 deep: of more, the outermost is forgotten. Where a
+ * detach is missing, the next attach outside of what was called since takes its place.
  */
 MR_PROBE_INLINE_ void mr_attach(struct mr_token token)
 {
