@@ -316,7 +316,8 @@ static bool may_follow(const struct mr_reconstruct *rebuild,
 
     return rebuild->config->is_followed && rebuild->out == rebuild->in &&
            rebuild->read >= rebuild->turns * FOLLOWED_MIN &&
-           (next->kind <= MR_EVENT_EXIT || mr_event_is_passed_on(next)) &&
+           (next->kind <= MR_EVENT_EXIT ||
+            (mr_event_is_passed_on(next) && !stream->is_unsynced)) &&
            !stream->stream->has_counters && stream->block_count == 0 &&
            !is_attached_inside(stream);
 }

@@ -391,11 +391,14 @@ static enum mr_status take_link(struct mr_reconstruct *rebuild,
                                 struct mr_reconstruct_stream *stream,
                                 const struct mr_event *event)
 {
+    struct mr_event link = *event;
+
     if (event->site == MR_LINK_ATTACH)
         attach(stream);
     if (event->site == MR_LINK_DETACH && stream->attached > 0 && --stream->attached == 0)
         stream->attach_depth = 0;
-    return mr_reconstruct_put(rebuild, event);
+    link.flags = stream->is_unsynced ? MR_EVENT_INCOMPLETE : 0;
+    return mr_reconstruct_put(rebuild, &link);
 }
 
 /*

@@ -154,7 +154,6 @@ static enum mr_status tell_stub(struct mr_reduce *reduce, struct mr_reduce_strea
         if (draft->out[i].ns < draft->start_ns)
             draft->start_ns = draft->out[i].ns;
     draft->end_ns = ns > draft->start_ns ? ns : draft->start_ns;
-    draft->status = MR_PART_OK;
     return tell(reduce, stream, draft, MR_PART_STUB);
 }
 
@@ -215,8 +214,10 @@ static enum mr_status account(struct mr_reduce *reduce, struct mr_reduce_stream 
     return MR_OK;
 }
 
+/* `is_unsure`: outside of call trees as far as was seen. */
 static enum mr_status go_out(struct mr_reduce *reduce, struct mr_reduce_stream *stream,
-                             const struct mr_part_edge *edge, struct mr_id trace)
+                             const struct mr_part_edge *edge, struct mr_id trace,
+                             bool is_unsure)
 {
     struct draft *draft = current(stream), stub = {0};
     enum mr_status status = MR_OK;
@@ -229,6 +230,7 @@ static enum mr_status go_out(struct mr_reduce *reduce, struct mr_reduce_stream *
             draft->trace = trace;
         is_taken = add_out(draft, edge, &status);
     } else {
+        stub.status = is_unsure ? MR_PART_INCOMPLETE : MR_PART_OK;
         stub.out = &alone;
         stub.out_count = 1;
         stub.trace = trace;
@@ -297,8 +299,9 @@ static enum mr_status take_message(struct mr_reduce *reduce,
             status = end_received(reduce, stream, event->ns);
         return status == MR_OK ? account(reduce, stream, true) : status;
     }
-    return event->site == MR_LINK_SEND ? go_out(reduce, stream, &edge, trace)
-                                       : come_in(reduce, stream, &edge, trace);
+    return event->site == MR_LINK_SEND
+               ? go_out(reduce, stream, &edge, trace, event->flags & MR_EVENT_INCOMPLETE)
+               : come_in(reduce, stream, &edge, trace);
 }
 
 /* The attachment ends; a call tree of it that is open goes on by itself. */
@@ -377,7 +380,8 @@ static enum mr_status take_link(struct mr_reduce *reduce, struct mr_reduce_strea
     case MR_LINK_ATTACH:
         edge.key = mr_id_hand_off(stream->source, stream->links->words[0]);
         return event->site == MR_LINK_CAPTURE
-                   ? go_out(reduce, stream, &edge, (struct mr_id){0, 0})
+                   ? go_out(reduce, stream, &edge, (struct mr_id){0, 0},
+                            event->flags & MR_EVENT_INCOMPLETE)
                    : attach(reduce, stream, &edge);
     case MR_LINK_DETACH:
         return detach(reduce, stream, event->ns);

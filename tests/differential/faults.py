@@ -119,6 +119,7 @@ FAULTS = {
     "attached-past-a-loss": (STEP, "        status = lose_links(rebuild, stream, ns);", "        status = MR_OK;"),
     "received-past-its-end": (LINKS, "    case MR_LINK_DONE:\n        status = end_received(reduce, stream, event->ns);", "    case MR_LINK_DONE:\n        status = MR_OK;"),
     "received-past-a-loss": (LINKS, "    case MR_LINK_LOST_RECEIVED:\n        return end_received(reduce, stream, event->ns);", "    case MR_LINK_LOST_RECEIVED:\n        return MR_OK;"),
+    "stub-of-an-unsure-base-is-whole": (LINKS, "stub.status = is_unsure ? MR_PART_INCOMPLETE : MR_PART_OK;", "stub.status = MR_PART_OK;"),
     "answer-begins-the-call-tree": (LINKS, "draft->in.kind != MR_EDGE_NONE || draft->out_count > 0 || draft->is_ended", "draft->in.kind != MR_EDGE_NONE || draft->is_ended"),
     "inner-detach-ends-the-outer-attach": (LINKS, "    if (links->nested > 0)\n        links->nested--;\n    else if", "    if"),
     "next-edge-from-the-start": (LINKS, "{.ns = draft->end_ns, .kind = MR_EDGE_NEXT}", "{.ns = draft->start_ns, .kind = MR_EDGE_NEXT}"),

@@ -143,8 +143,10 @@ static void go_out(struct ref *ref, struct ref_stream *stream, struct ref_edge e
         part->is_cut = true;
         stream->lost[REF_BUDGET]++;
     }
-    if (is_stub)
+    if (is_stub) {
+        part->status = stream->is_unsure ? REF_INCOMPLETE : REF_OK;
         tell_stub(ref, stream, part);
+    }
 }
 
 static void end_edge(struct ref *ref, struct ref_stream *stream, struct ref_edge edge,

@@ -40,6 +40,7 @@ static void hand_off(struct test_lane *lane, uint32_t stream, enum mr_record_kin
 /*
  * Each step takes 10 ns. "+1" enters f1, "-1" exits it; with numbers of messages and tokens: "s1" sends, "r1" receives,
  * "c1" captures, "a1" attaches, "d" detaches, "e" ends what was received; "F": the innermost call has failed; "l" loses an event of unknown nesting;
+ * "x": what is open nobody knows;
  * "2:" the rest is on stream 2.
  */
 static void write_text(struct test_lane *lane, const char *text)
@@ -72,6 +73,8 @@ static void write_text(struct test_lane *lane, const char *text)
             test_lane_status(lane, stream, ns, true);
         else if (*text == 'l')
             test_lane_loss(lane, stream, ns, 1, MR_LOSS_RING_FULL, INT32_MAX, 0);
+        else if (*text == 'x')
+            test_lane_record(lane, stream, MR_RECORD_CUT, ns, &(uint64_t){1}, 1);
         else
             fail_msg("what is %s", text);
     }
@@ -294,6 +297,16 @@ static void links_outside_of_call_trees_are_stubs(void **state)
     expect("+9 c1 c2 -9", "outer9()@20+0 >h1@20\nouter9()@30+0 >h2@30\n");
     expect("r1 r2 +1 -1", "nowhere()@10+10 <m1@10\nf1@30+10 <m2@20\n");
     expect("r1", "nowhere()@10+0 <m1@10\n");
+}
+
+/* As at a worker that a stream came to when its own was killed: it may be in a call tree that began there. */
+static void a_stub_of_a_base_that_is_not_sure_is_incomplete(void **state)
+{
+    (void)state;
+    expect("+9 x s1 c2 +1 s3 -1 -9 s4", "outer9()@30+0 incomplete >m1@30\n"
+                                        "outer9()@40+0 incomplete >h2@40\n"
+                                        "f1@50+20 incomplete >m3@60\n"
+                                        "nowhere()@90+0 >m4@90\n");
 }
 
 static void an_attachment_is_the_call_trees_below_it(void **state)
@@ -588,6 +601,7 @@ int main(void)
         cmocka_unit_test(a_receive_that_is_over_is_that_of_no_later_call_tree),
         cmocka_unit_test(what_comes_in_after_something_went_out_ends_in_a_stub),
         cmocka_unit_test(links_outside_of_call_trees_are_stubs),
+        cmocka_unit_test(a_stub_of_a_base_that_is_not_sure_is_incomplete),
         cmocka_unit_test(an_attachment_is_the_call_trees_below_it),
         cmocka_unit_test(further_call_trees_of_an_attachment_hang_on_the_one_before),
         cmocka_unit_test(within_a_call_tree_an_attachment_has_call_trees_of_its_own),
