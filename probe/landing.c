@@ -136,6 +136,13 @@ static void put(struct landing *landing, uint64_t word, bool is_left)
     landing->left += is_left;
 }
 
+/* Where it goes on is told in one record, since it is the first frame not left that tells so: `frames` follow. */
+static void keep_together(struct landing *landing, uint32_t frames)
+{
+    if (landing->count + frames > MR_LANDING_WORDS_MAX - 1)
+        flush(landing);
+}
+
 /* The function of a frame that was landed in before; 0: not known. */
 static uint64_t landed_function(uint64_t base)
 {
@@ -200,6 +207,7 @@ static void land(struct landing *landing, struct mr_frames *frames)
     bool has_caller = take(frames, true, &frame), is_first = frame.is_site;
 
     keep_landed(&frame);
+    keep_together(landing, 2);
     put(landing, word_of(&frame) | (is_first ? MR_LANDING_ABOVE : 0), false);
     for (uint32_t i = 0; i < CALLERS_MAX && !frame.is_site && has_caller; i++)
         has_caller = take(frames, false, &frame);
@@ -262,6 +270,7 @@ static void jump_into(struct landing *landing, struct mr_frames *frames)
     struct frame frame = {.is_site = false};
     bool has_caller = true;
 
+    keep_together(landing, 1 + JUMP_CALLERS);
     for (uint32_t i = 0; i <= JUMP_CALLERS && has_caller && !frame.is_site; i++) {
         has_caller = take(frames, i == 0, &frame);
         put(landing, word_of(&frame) | MR_LANDING_ABOVE, false);

@@ -5,6 +5,7 @@
  *     jumps handler    siglongjmp out of a signal handler
  *     jumps stack      the same out of one that runs on a stack of its own
  *     jumps recursion  out of the tenth frame of a function into its third
+ *     jumps each       over 8 to 23 frames, so that what one record tells of ends at each of them
  */
 #include "safety.h"
 
@@ -143,6 +144,23 @@ TRACED static void dive(int depth)
     KEEP;
 }
 
+TRACED static void over(int frames)
+{
+    HERE;
+    if (setjmp(outer) == 0)
+        descend(frames - 2, outer);
+    after();
+    KEEP;
+}
+
+TRACED static void each(void)
+{
+    HERE;
+    for (int frames = 8; frames < 24; frames++)
+        over(frames);
+    KEEP;
+}
+
 PLAIN static void use_stack(void)
 {
     static char memory[65536];
@@ -161,6 +179,8 @@ int main(int argc, char **argv)
         catch_outer();
     else if (strcmp(argv[1], "recursion") == 0)
         dive(1);
+    else if (strcmp(argv[1], "each") == 0)
+        each();
     else {
         struct sigaction action = {.sa_handler = on_signal};
 

@@ -78,6 +78,7 @@ CASES = {
     "longjmp-handler": Case("jumps.c", "handler", sanitized=True),
     "longjmp-stack": Case("jumps.c", "stack"),
     "longjmp-recursion": Case("jumps.c", "recursion", sanitized=True),
+    "longjmp-each": Case("jumps.c", "each", sanitized=True, doors=FUNCTIONS),
     "longjmp-checked": Case("jumps.c", "nested", flags=("-U_FORTIFY_SOURCE", "-D_FORTIFY_SOURCE=2"), doors=FUNCTIONS),
     "thread-exit": Case("threads.c", "exit", sanitized=True),
     "thread-exit-unwound": Case("threads.c", "exit", flags=(EXCEPTIONS,), sanitized=True),
