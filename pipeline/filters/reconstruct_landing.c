@@ -3,7 +3,8 @@
  * Closes what an exception or a jump has left (FORMAT.md section 6.1, landing): the probe names the functions of the frames
  * that were left, innermost first, and that of the frame in which it goes on. Functions that are no sites are not open, and
  * pass. What a frame is told with besides, its tag, decides one case: a frame that was landed in and is left now may
- * have told its exit in between, as gcc's hooks do, while a call of the same function is open below.
+ * have told its exit in between, as gcc's hooks do, while a call of the same function is open below. A tag comes again with the
+ * next frame at that place on the stack; so what was remembered holds for that call alone, which is marked.
  */
 #include <string.h>
 
@@ -22,6 +23,16 @@ static uint16_t tag_of(const struct mr_event *event)
     return event->flags & (MR_LANDED_ABOVE - 1);
 }
 
+/* Whether the call that was landed in is still open. */
+static bool is_open(const struct mr_reconstruct_stream *stream,
+                    const struct mr_reconstruct_landing *landing)
+{
+    uint32_t at = landing->at;
+
+    return at < stream->depth && (stream->calls[at] & MR_CALL_LANDED) &&
+           site_of(stream->calls[at]) == landing->site;
+}
+
 /* Where the call landed in lies on the stack; NOT_OPEN: nothing is known of that frame. */
 static uint32_t take_landing(struct mr_reconstruct_stream *stream,
                              const struct mr_event *event)
@@ -32,6 +43,8 @@ static uint32_t take_landing(struct mr_reconstruct_stream *stream,
 
         if (landing->site != event->site || landing->tag != tag_of(event))
             continue;
+        if (at != stream->depth && !is_open(stream, landing))
+            at = MR_RECONSTRUCT_NOT_OPEN;
         stream->landing_count--;
         memmove(landing, landing + 1, (stream->landing_count - i) * sizeof(*landing));
         return at;
@@ -39,11 +52,23 @@ static uint32_t take_landing(struct mr_reconstruct_stream *stream,
     return MR_RECONSTRUCT_NOT_OPEN;
 }
 
+/* Of calls that have ended. */
+static void forget_ended(struct mr_reconstruct_stream *stream)
+{
+    uint32_t kept = 0;
+
+    for (uint32_t i = 0; i < stream->landing_count; i++)
+        if (is_open(stream, &stream->landings[i]))
+            stream->landings[kept++] = stream->landings[i];
+    stream->landing_count = kept;
+}
+
 /* Those further in, and the same frame's, are over. The oldest makes room. */
 static void keep_landing(struct mr_reconstruct_stream *stream,
                          const struct mr_event *event, uint32_t at)
 {
     (void)take_landing(stream, event);
+    forget_ended(stream);
     while (stream->landing_count > 0 &&
            stream->landings[stream->landing_count - 1].at >= at)
         stream->landing_count--;
@@ -54,6 +79,7 @@ static void keep_landing(struct mr_reconstruct_stream *stream,
     }
     stream->landings[stream->landing_count++] = (struct mr_reconstruct_landing){
         .site = event->site, .at = at, .tag = tag_of(event)};
+    stream->calls[at] |= MR_CALL_LANDED;
 }
 
 enum mr_status mr_reconstruct_left(struct mr_reconstruct *rebuild,
@@ -68,7 +94,7 @@ enum mr_status mr_reconstruct_left(struct mr_reconstruct *rebuild,
     }
     if (at == stream->depth) /* landed in, and its own exit came */
         return MR_OK;
-    if (at >= stream->depth || site_of(stream->calls[at]) != event->site)
+    if (at >= stream->depth)
         at = mr_reconstruct_find(stream, event->site);
     if (at == MR_RECONSTRUCT_NOT_OPEN)
         return MR_OK;

@@ -32,7 +32,8 @@ enum mr_reconstruct_counter {
 #define MR_RECONSTRUCT_WHY_OPTION 1u
 #define MR_RECONSTRUCT_WHY_LEARNED 2u
 
-#define MR_CALL_MARK (UINT64_C(1) << 63) /* reconstruct_find.c is told when it closes */
+#define MR_CALL_MARK (UINT64_C(1) << 63)   /* reconstruct_find.c is told when it closes */
+#define MR_CALL_LANDED (UINT64_C(1) << 62) /* of a frame that was landed in */
 #define MR_RECONSTRUCT_NOT_OPEN UINT32_MAX
 
 #define MR_RECONSTRUCT_LANDINGS_MAX 8u

@@ -68,6 +68,7 @@ static void resume_landings(struct mr_reconstruct_stream *stream,
             (struct mr_reconstruct_landing){.site = from->calls[landing->at].site,
                                             .at = landing->at,
                                             .tag = landing->tag};
+        stream->calls[landing->at] |= MR_CALL_LANDED;
     }
     stream->landing_count = from->landing_count;
 }

@@ -103,34 +103,53 @@ static bool make_landings(struct mr_reduce_stream *stream)
     return stream->landings != NULL;
 }
 
+/* Whether the call that was landed in is still open: another one that has its place began at another time. */
+static bool is_open(const struct mr_reduce_stream *stream,
+                    const struct mr_reduce_landing *landing)
+{
+    uint32_t at = landing->told.at;
+
+    return at < stream->depth && stream->frames[at].enter_ns == landing->enter_ns;
+}
+
+static void forget_ended(struct mr_reduce_stream *stream)
+{
+    uint32_t kept = 0;
+
+    for (uint32_t i = 0; i < stream->landing_count; i++)
+        if (is_open(stream, &stream->landings[i]))
+            stream->landings[kept++] = stream->landings[i];
+    stream->landing_count = kept;
+}
+
 /* Those further in are over, as in reconstruct_landing.c. The oldest makes room. */
 enum mr_status mr_reduce_marks_landing(struct mr_reduce_stream *stream,
                                        const struct mr_event *event)
 {
     if (!make_landings(stream))
         return MR_ENOMEM;
+    MR_ASSERT(event->site < stream->depth);
+    forget_ended(stream);
     while (stream->landing_count > 0 &&
-           stream->landings[stream->landing_count - 1].at >= event->site)
+           stream->landings[stream->landing_count - 1].told.at >= event->site)
         stream->landing_count--;
     if (stream->landing_count == MR_RESUME_LANDINGS_MAX)
         memmove(stream->landings, stream->landings + 1,
                 --stream->landing_count * sizeof(*stream->landings));
     stream->landings[stream->landing_count++] =
-        (struct mr_resume_landing){.at = event->site, .tag = event->flags};
+        (struct mr_reduce_landing){.told = {.at = event->site, .tag = event->flags},
+                                   .enter_ns = stream->frames[event->site].enter_ns};
     return MR_OK;
 }
 
-/* Of calls that are open. One whose frame has been left is over; a call that has its place now has another tag, or is in such a frame. */
+/* Of calls that are open. */
 static void give_landings(const struct mr_reduce_stream *stream,
                           struct mr_resume_stream *given)
 {
-    uint32_t count = 0;
-
-    while (count < stream->landing_count && stream->landings[count].at < stream->depth)
-        count++;
-    given->landing_count = count;
-    if (count)
-        memcpy(given->landings, stream->landings, count * sizeof(*given->landings));
+    given->landing_count = 0;
+    for (uint32_t i = 0; i < stream->landing_count; i++)
+        if (is_open(stream, &stream->landings[i]))
+            given->landings[given->landing_count++] = stream->landings[i].told;
 }
 
 static enum mr_status take_landings(struct mr_reduce_stream *stream,
@@ -141,8 +160,12 @@ static enum mr_status take_landings(struct mr_reduce_stream *stream,
     if (!make_landings(stream))
         return MR_ENOMEM;
     stream->landing_count = from->landing_count;
-    memcpy(stream->landings, from->landings,
-           from->landing_count * sizeof(*from->landings));
+    for (uint32_t i = 0; i < from->landing_count; i++) {
+        const struct mr_resume_landing *told = &from->landings[i];
+
+        stream->landings[i] = (struct mr_reduce_landing){
+            .told = *told, .enter_ns = from->calls[told->at].enter_ns};
+    }
     return MR_OK;
 }
 

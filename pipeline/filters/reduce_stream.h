@@ -18,6 +18,7 @@
 #include "base/id.h"
 #include "pipeline/batch.h"
 #include "pipeline/condense.h"
+#include "pipeline/resume.h"
 #include "pipeline/source.h"
 
 #define MR_REDUCE_TRACES_OPEN 2 /* a call tree, and that of a forced root in it */
@@ -94,6 +95,12 @@ struct mr_reduce_counts {
     uint32_t missing; /* bit i: its value has not come */
 };
 
+/* A call in whose frame an unwinder landed, and when it began: where it ends, others may have its place. */
+struct mr_reduce_landing {
+    struct mr_resume_landing told;
+    uint64_t enter_ns;
+};
+
 struct mr_reduce_stream {
     struct mr_stream *stream; /* NULL once it has ended */
     struct mr_id source;
@@ -125,7 +132,7 @@ struct mr_reduce_stream {
     uint64_t seen_ns;                    /* of an event of it, for the marks */
     uint32_t serial;                     /* of its source */
     /* For the marks: calls in whose frames an unwinder landed, outermost first; NULL: there was none. */
-    struct mr_resume_landing *landings;
+    struct mr_reduce_landing *landings;
     uint32_t landing_count;
 };
 

@@ -62,6 +62,7 @@ FAULTS = {
     "landing-takes-an-exit-twice": (LANDING, "    if (at == stream->depth) /* landed in, and its own exit came */\n        return MR_OK;\n", ""),
     "landing-closes-the-call-landed-in": (LANDING, "    for (uint32_t i = at + 1; i < end; i++)", "    for (uint32_t i = at; i < end; i++)"),
     "landing-forgets-inner-ones": (LANDING, "stream->landings[stream->landing_count - 1].at >= at", "stream->landings[stream->landing_count - 1].at > at + 1"),
+    "landing-is-of-whatever-call": (LANDING, "at < stream->depth && (stream->calls[at] & MR_CALL_LANDED) &&", "at < stream->depth &&"),
     "time-runs-back": (RUN, "ticks += step < 0 ? 0 : (uint32_t)step;", "ticks += (uint64_t)(int64_t)step;"),
     "depth-limit-forgets-an-exit": (
         STEP, "    if (stream->overflow) {\n        stream->overflow--;\n", "    if (stream->overflow) {\n        stream->overflow = 0;\n"),

@@ -531,6 +531,15 @@ static bool find_open(struct ref_stream *stream, uint32_t site, uint32_t *depth)
     return false;
 }
 
+static bool is_landed_call(struct ref_stream *stream, const struct ref_landing *landing)
+{
+    if (landing->depth >= stream->depth)
+        return false;
+    const struct ref_call *call = call_at(stream, landing->depth);
+
+    return call->was_landed_in && call->site == landing->site;
+}
+
 static bool forget_landing(struct ref_stream *stream, const struct ref_landing *frame,
                            uint32_t *depth)
 {
@@ -561,8 +570,9 @@ void ref_leave_frame(struct ref *ref, struct ref_stream *stream,
     }
     if (was_landed_in && landed == stream->depth)
         return; /* its exit came */
-    if (was_landed_in && landed < stream->depth &&
-        call_at(stream, landed)->site == frame->site) {
+    const struct ref_landing found = {frame->site, frame->tag, landed};
+
+    if (was_landed_in && is_landed_call(stream, &found)) {
         depth = landed;
         is_open = true;
     }
@@ -573,9 +583,14 @@ void ref_leave_frame(struct ref *ref, struct ref_stream *stream,
 static void keep_landing(struct ref_stream *stream, const struct ref_landing *frame,
                          uint32_t depth)
 {
-    uint32_t ignored;
+    uint32_t ignored, open = 0;
 
     (void)forget_landing(stream, frame, &ignored);
+    for (uint32_t i = 0; i < stream->landing_count; i++)
+        if (is_landed_call(stream, &stream->landings[i]))
+            stream->landings[open++] = stream->landings[i];
+    stream->landing_count = open;
+    call_at(stream, depth)->was_landed_in = true;
     while (stream->landing_count > 0 &&
            stream->landings[stream->landing_count - 1].depth >= depth)
         stream->landing_count--;

@@ -32,6 +32,7 @@ struct ref_call {
     /* Since when no call around it, up to the outer frames, had a child that ended, as far as was looked; 0: it was not looked. */
     uint64_t watched, ended_children;
     bool is_unknown, is_failed, is_unwound, is_incomplete, is_broken;
+    bool was_landed_in;    /* a landing went on in its frame */
     struct ref_part *part; /* of a root; of many there is none */
     uint64_t before;       /* calls of its stream, but outer frames, that had begun */
 };

@@ -156,6 +156,14 @@ static void unless_its_own_exit_came_in_between(void **state)
                        "+1r +2 +2 +3 -3 -2 +3 -3 -2 -1r .");
 }
 
+/* The next call of f2 is at the same place on the stack: where f2 was landed in before says nothing about it. */
+static void a_frame_where_one_was_that_was_landed_in_is_left_by_its_name(void **state)
+{
+    (void)state;
+    test_events_expect("+1 +2 +3 L3:4/2:5 -2 +2 +3 +2 +4 L4:3,2:5,3:6/2:7 -2 -1",
+                       "+1r +2 +3 -3w -2 +2 +3 +2 +4 -4w -2w -3w -2 -1r .");
+}
+
 /* An exception that a destructor throws and catches, while another one is under way. */
 static void landings_nest(void **state)
 {
@@ -619,6 +627,7 @@ int main(void)
         cmocka_unit_test(a_landing_of_more_than_one_record_goes_on),
         cmocka_unit_test(a_frame_that_was_landed_in_is_left_by_the_next),
         cmocka_unit_test(unless_its_own_exit_came_in_between),
+        cmocka_unit_test(a_frame_where_one_was_that_was_landed_in_is_left_by_its_name),
         cmocka_unit_test(landings_nest),
         cmocka_unit_test(many_landings_are_not_all_remembered),
         cmocka_unit_test(all_above_the_call_landed_in_is_left_if_it_was_told_so),
