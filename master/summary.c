@@ -96,6 +96,8 @@ static void make_function(struct make *make, uint32_t index)
         .total_min_ns = stat->total.min,
         .total_max_ns = stat->total.max,
     };
+    if (function->total_ns < function->self_ns) /* of calls in one that has no end */
+        function->total_ns = function->self_ns;
     if (make->pruned)
         function->pruned = make->pruned[index];
     summary->pruned_functions += function->pruned.was_pruned;

@@ -66,7 +66,8 @@ struct mr_summary_function { /* largest self time first */
     bool is_timed; /* ok + failed > 0: the times below mean something */
     bool is_outer; /* an outer frame somewhere */
     uint64_t self_ns, self_min_ns, self_max_ns;
-    uint64_t total_ns, total_min_ns, total_max_ns;
+    uint64_t total_ns, total_min_ns,
+        total_max_ns; /* total_ns: of outermost calls, self_ns at least */
     /*
      * MILLRACE_PRUNE, over all sources: calls that were counted and not recorded, since a
      * moment; sources in which it is so now, or was at their end (since_ns: the first of these), where its median
