@@ -333,6 +333,7 @@ static void *control_main(void *argument)
         uint64_t now_ns;
 
         listen_again(probe);
+        mr_last_thread_look(probe);
         wait_for_clients(control, polls);
         now_ns = mr_clock_monotonic_ns();
         for (size_t i = 0; i < CLIENTS_MAX; i++)

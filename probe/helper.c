@@ -154,6 +154,7 @@ static void *helper_main(void *argument)
         look(probe);
         tend_recorder(probe, turn++);
         look_for_cheap(probe);
+        mr_last_thread_look(probe);
         mr_futex_wait(&probe->stop_wanted, 0, LOOK_NS);
         if (!is_warned && !probe->source.is_forked && mr_sites_are_as_started())
             warn_of_globs(probe);

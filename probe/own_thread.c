@@ -5,6 +5,8 @@
  * field         written by        read by         access
  * own_started   who starts one    forking thread  relaxed: by who forks, or it does not matter
  * own_begun     the new thread    forking thread  release [B], acquire [F]
+ * own_tids[]    the new thread    own threads     release [T], see last_thread.c
+ * own_next      the new thread    the new thread  relaxed: a place of its own
  * Invariant: a process is not copied while one of them is about to begin, for FORK_WAIT_NS
  * at most: what runs in a thread before its function, such as a sanitizer's runtime, may
  * hold locks that its allocator then has for ever in the child.
@@ -43,6 +45,9 @@ void mr_own_thread_begin(struct mr_probe *probe, const char *name)
 {
     mr_thread_self.flags = MR_THREAD_OWN;
     (void)prctl(PR_SET_NAME, name);
+    mr_store_release(
+        &probe->own_tids[mr_add_relaxed(&probe->own_next, 1) % MR_OWN_THREADS_MAX],
+        (uint32_t)syscall(SYS_gettid));         /* [T] */
     (void)mr_add_acq_rel(&probe->own_begun, 1); /* [B] */
 }
 
@@ -60,4 +65,8 @@ void mr_own_threads_after_fork(struct mr_probe *probe)
 {
     mr_store_relaxed(&probe->own_started, 0);
     mr_store_relaxed(&probe->own_begun, 0);
+    for (uint32_t i = 0; i < MR_OWN_THREADS_MAX; i++)
+        mr_store_relaxed(&probe->own_tids[i], 0);
+    mr_store_relaxed(&probe->own_next, 0);
+    mr_store_relaxed(&probe->is_over, 0);
 }

@@ -49,6 +49,8 @@ struct mr_link {
     _Atomic uint64_t changes, events, bytes, encode_ns;
 };
 
+#define MR_OWN_THREADS_MAX 4 /* writer, helper, ticker, control */
+
 struct mr_probe {
     struct mr_config config; /* its endpoints may be set by the first switch */
     struct mr_pool pool;
@@ -101,7 +103,9 @@ struct mr_probe {
     /* Keep the helper out of the loader while the program forks; see helper.c. */
     _Atomic uint32_t is_scanning, is_forking;
     _Atomic uint32_t own_started, own_begun; /* threads of ours, own_thread.c */
-    uint64_t generation;                     /* of modules at the helper's last look */
+    _Atomic uint32_t own_tids[MR_OWN_THREADS_MAX], own_next; /* last_thread.c */
+    _Atomic uint32_t is_over; /* the program has no thread any more; the same */
+    uint64_t generation;      /* of modules at the helper's last look */
     struct mr_changes changes;
 };
 
@@ -156,5 +160,10 @@ MR_HIDDEN void mr_own_thread_begin(struct mr_probe *probe, const char *name);
 MR_HIDDEN void mr_own_threads_before_fork(struct mr_probe *probe);
 /* In a forked child, before a new start. */
 MR_HIDDEN void mr_own_threads_after_fork(struct mr_probe *probe);
+
+/* Our own threads, now and then: where none but they are left, the process ends. last_thread.c */
+MR_HIDDEN void mr_last_thread_look(struct mr_probe *probe);
+/* Of this process. False also where that is not known. thread_began.c */
+MR_HIDDEN bool mr_thread_has_ended(uint32_t tid);
 
 #endif

@@ -53,15 +53,23 @@ static bool read_stat(uint32_t tid, char *text)
     return size > 0;
 }
 
-/* Clock ticks since the system began; 0: unknown. */
-static uint64_t start_of(const char *text)
+/* Behind the name, which may have any characters; NULL: no such place. */
+static const char *behind_name(const char *text)
 {
     const char *at = NULL;
-    uint64_t ticks = 0;
 
     for (; *text; text++)
         if (*text == ')')
             at = text + 1;
+    return at;
+}
+
+/* Clock ticks since the system began; 0: unknown. */
+static uint64_t start_of(const char *text)
+{
+    const char *at = behind_name(text);
+    uint64_t ticks = 0;
+
     for (int field = 0; at && *at && field <= START_FIELD; at++)
         field += *at == ' ' ? 1 : 0;
     for (; at && *at >= '0' && *at <= '9'; at++)
@@ -89,4 +97,12 @@ uint32_t mr_thread_cuts_before(const struct mr_probe *probe,
         return settled;
     return began_after(tid, mr_load_relaxed(&cuts->settled_ns)) ? settled
                                                                 : thread->cuts_before;
+}
+
+bool mr_thread_has_ended(uint32_t tid)
+{
+    char text[STAT_SIZE];
+    const char *at = read_stat(tid, text) ? behind_name(text) : NULL;
+
+    return at && at[0] == ' ' && (at[1] == 'Z' || at[1] == 'X');
 }

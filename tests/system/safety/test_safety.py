@@ -89,6 +89,8 @@ CASES = {
     # A ring that never fills: one who waits for room when the process ends loses that event.
     "threads-detached": Case("threads.c", "detached", floating=("late",), ignore=("late [incomplete]",), variables=BIG_RING),
     "threads-last": Case("threads.c", "last"),
+    "threads-none": Case("threads.c", "none"),
+    "threads-forked": Case("threads.c", "forked", processes=2),
     "threads-keys": Case("threads.c", "keys", sanitized=True),
     "threads-small": Case("threads.c", "small", sanitized=True),
     "threads-deep": Case("threads.c", "deep", "100000"),

@@ -7,6 +7,8 @@
  *     threads async       cancelled anywhere in a loop of calls, asynchronously
  *     threads detached    detached ones that outlive main(), and still run while the process ends
  *     threads last        main() leaves by pthread_exit(), another one ends the process
+ *     threads none        main() leaves by pthread_exit(), the other one returns, and nobody calls exit()
+ *     threads forked      a thread forks, and returns in the child, which has no other one
  *     threads keys        destructors of thread-specific data that make calls, and set data again
  *     threads small       stacks of PTHREAD_STACK_MIN and of 16 KiB
  *     threads deep N      a recursion of N
@@ -21,6 +23,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 static pthread_barrier_t barrier;
@@ -159,6 +162,27 @@ TRACED static void *ends_process(void *main_thread)
     exit(0);
 }
 
+TRACED static void *returns(void *main_thread)
+{
+    HERE;
+    join(*(pthread_t *)main_thread);
+    leaf();
+    return NULL;
+}
+
+TRACED static void *forks(void *unused)
+{
+    pid_t child = fork();
+    int status = 0;
+
+    HERE;
+    leaf();
+    MUST(child >= 0);
+    if (child > 0)
+        MUST(waitpid(child, &status, 0) == child && status == 0);
+    return unused;
+}
+
 /* --- data of threads -------------------------------------------------------------- */
 
 TRACED static void on_data(void *value)
@@ -264,7 +288,14 @@ int main(int argc, char **argv)
         self = pthread_self();
         (void)start(ends_process, &self);
         pthread_exit(NULL);
-    } else if (strcmp(mode, "keys") == 0)
+    } else if (strcmp(mode, "none") == 0) {
+        MUST(atexit(leaf) == 0);
+        self = pthread_self();
+        (void)start(returns, &self);
+        pthread_exit(NULL);
+    } else if (strcmp(mode, "forked") == 0)
+        join(start(forks, NULL));
+    else if (strcmp(mode, "keys") == 0)
         join(start(with_data, (void *)3));
     else if (strcmp(mode, "small") == 0) {
         with_stack((size_t)PTHREAD_STACK_MIN);
