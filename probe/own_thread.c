@@ -51,6 +51,15 @@ void mr_own_thread_begin(struct mr_probe *probe, const char *name)
     (void)mr_add_acq_rel(&probe->own_begun, 1); /* [B] */
 }
 
+void mr_own_thread_end(struct mr_probe *probe)
+{
+    uint32_t tid = (uint32_t)syscall(SYS_gettid);
+
+    for (uint32_t i = 0; i < MR_OWN_THREADS_MAX; i++)
+        if (mr_load_relaxed(&probe->own_tids[i]) == tid)
+            mr_store_relaxed(&probe->own_tids[i], 0);
+}
+
 void mr_own_threads_before_fork(struct mr_probe *probe)
 {
     uint64_t deadline_ns = mr_clock_monotonic_ns() + FORK_WAIT_NS;

@@ -157,6 +157,8 @@ MR_HIDDEN void mr_interpose_after_fork(void);
 MR_HIDDEN enum mr_status mr_own_thread(struct mr_probe *probe, void *(*start)(void *));
 /* The first that `start` does. `name`: 15 bytes at most, as tools show it. */
 MR_HIDDEN void mr_own_thread_begin(struct mr_probe *probe, const char *name);
+/* The last that one does which may end before the process: its number may be that of a thread of the program later. */
+MR_HIDDEN void mr_own_thread_end(struct mr_probe *probe);
 MR_HIDDEN void mr_own_threads_before_fork(struct mr_probe *probe);
 /* In a forked child, before a new start. */
 MR_HIDDEN void mr_own_threads_after_fork(struct mr_probe *probe);

@@ -144,6 +144,7 @@ static void *ticker_main(void *argument)
         mr_store_relaxed(&probe->ticker.tid, 0);
     }
     mr_store_relaxed(&mr_tick.number, MR_TICK_NONE);
+    mr_own_thread_end(probe);
     return NULL;
 }
 
