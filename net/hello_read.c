@@ -6,6 +6,7 @@
 #include "net/ids.h"
 #include "net/msgpack_read.h"
 #include "net/text_pool.h"
+#include "net/wire.h"
 
 /*
  * HELLO is maps of maps. Each map has a table of the keys that we know; a key has a function that reads its value into
@@ -330,6 +331,15 @@ static const struct mr_hello hello_defaults = {
     .source = {.host = "", .app = "", .version = "", .exe = "", .clock_warning = ""},
 };
 
+static bool is_sound_custody(const struct mr_hello *hello)
+{
+    const struct mr_custody_hello *custody = &hello->custody;
+
+    return custody->acked == hello->oldest - 1 && custody->sent >= custody->acked &&
+           custody->sent <= MR_WIRE_SEQUENCE_MAX &&
+           custody->epoch <= MR_WIRE_SEQUENCE_MAX;
+}
+
 /* What must hold of the values together. */
 static bool is_sound(const struct mr_hello *hello, struct context *context)
 {
@@ -339,11 +349,9 @@ static bool is_sound(const struct mr_hello *hello, struct context *context)
         return fail(context, "source");
     if (is_probe != (hello->level == 0))
         return fail(context, "level");
-    if (hello->oldest == 0)
+    if (hello->oldest == 0 || hello->oldest > MR_WIRE_SEQUENCE_MAX)
         return fail(context, "oldest");
-    if (hello->custody.is_told && (hello->custody.acked != hello->oldest - 1 ||
-                                   hello->custody.sent < hello->custody.acked ||
-                                   hello->custody.epoch == UINT64_MAX))
+    if (hello->custody.is_told && !is_sound_custody(hello))
         return fail(context, "custody");
     return !mr_id_is_zero(hello->sender) || fail(context, "sender");
 }

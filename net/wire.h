@@ -16,6 +16,8 @@
 #define MR_WIRE_MAX_CONTROL                                                              \
     MR_WIRE_MAX_FRAME_MIN    /* of a control frame's payload, both ways */
 #define MR_WIRE_FLAG_ZSTD 1u /* data frames only */
+/* Of the number of a frame at which a sender begins, or up to which it sent: from there on no number runs over. */
+#define MR_WIRE_SEQUENCE_MAX (UINT64_C(1) << 62)
 
 #define MR_WIRE_HEARTBEAT_NS UINT64_C(1000000000)
 #define MR_WIRE_SILENCE_NS UINT64_C(5000000000)

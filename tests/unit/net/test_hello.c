@@ -288,6 +288,39 @@ static void a_value_of_the_wrong_kind_is_refused_by_its_key(void **state)
     assert_int_equal(get_with("source", put_nested, "source"), MR_EFORMAT);
 }
 
+/* Who begins next to 2^64 would have its receiver count past it. */
+static void numbers_of_frames_that_would_run_over_are_refused(void **state)
+{
+    const uint64_t numbers[] = {MR_WIRE_SEQUENCE_MAX, MR_WIRE_SEQUENCE_MAX + 1,
+                                UINT64_MAX - 1, UINT64_MAX};
+
+    (void)state;
+    for (uint32_t i = 0; i < MR_ARRAY_COUNT(numbers); i++) {
+        struct mr_hello hello = {
+            .sender = {1, 2}, .role = MR_ROLE_WORKER, .level = 1, .oldest = numbers[i]};
+        struct mr_hello_message message;
+        struct mr_error error = MR_ERROR_NONE;
+        uint8_t bytes[256];
+        size_t size = mr_hello_put(&hello, bytes, sizeof(bytes));
+        bool is_fine = numbers[i] <= MR_WIRE_SEQUENCE_MAX;
+
+        assert_int_equal(mr_hello_get(mr_span_of(bytes, size), &message, &error),
+                         is_fine ? MR_OK : MR_EFORMAT);
+        if (is_fine)
+            mr_hello_free(&message);
+        else
+            assert_non_null(strstr(error.text, "oldest"));
+        hello.oldest = 8;
+        hello.custody = (struct mr_custody_hello){
+            .is_told = true, .epoch = 3, .acked = 7, .sent = numbers[i], .attempt = 4};
+        size = mr_hello_put(&hello, bytes, sizeof(bytes));
+        assert_int_equal(mr_hello_get(mr_span_of(bytes, size), &message, &error),
+                         is_fine ? MR_OK : MR_EFORMAT);
+        if (is_fine)
+            mr_hello_free(&message);
+    }
+}
+
 static void custody_is_told_and_must_be_sound(void **state)
 {
     struct mr_hello hello = {
@@ -393,6 +426,7 @@ int main(void)
         cmocka_unit_test(a_hello_that_is_cut_or_too_long_is_refused),
         cmocka_unit_test(texts_are_cut_between_characters),
         cmocka_unit_test(a_value_of_the_wrong_kind_is_refused_by_its_key),
+        cmocka_unit_test(numbers_of_frames_that_would_run_over_are_refused),
         cmocka_unit_test(custody_is_told_and_must_be_sound),
         cmocka_unit_test(unknown_keys_are_ignored_but_not_too_deep_ones),
         cmocka_unit_test(a_key_that_must_be_there_is_missed),
