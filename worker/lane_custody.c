@@ -390,7 +390,11 @@ void mr_lane_pass_on(struct mr_lane *lane, struct mr_connection *connection,
     struct mr_ask question = {.asker = connection->sender->id,
                               .lane = lane->config.index};
 
-    if (mr_ask_get(frame->payload, &question.body) != MR_OK)
+    /* Each question is kept at the master for 30 days, and may cut off whom it is about. */
+    if (connection->hello.hello.role == MR_ROLE_PROBE)
+        mr_lane_refuse(lane, connection, MR_WIRE_ERROR_STATE,
+                       "ASK from a probe: only workers ask the register");
+    else if (mr_ask_get(frame->payload, &question.body) != MR_OK)
         mr_lane_refuse(lane, connection, MR_WIRE_ERROR_FORMAT, "bad ASK");
     else if (mr_asks_put(lane->config.asks, &question) != MR_OK)
         mr_lane_refuse(lane, connection, MR_WIRE_ERROR_BUSY,

@@ -180,6 +180,29 @@ static void who_lacks_a_dictionary_asks_until_it_is_told(void **state)
     free(rig);
 }
 
+/* It would fill the register, which is all workers', with what nobody has in doubt. */
+static void a_probe_does_not_ask_the_register(void **state)
+{
+    struct lane_rig *rig = malloc(sizeof(*rig));
+    const struct mr_custody_ask ask = {.subject = {4, 4}, .epoch = 1, .position = 7};
+    struct mr_custody_ask asked;
+    struct mr_hello hello;
+    uint8_t bytes[MR_ASK_SIZE];
+
+    MR_UNUSED(state);
+    assert_non_null(rig);
+    lane_rig_start(rig);
+    hello = lane_rig_hello(rig, 1);
+    lane_rig_connect(rig, &hello);
+    assert_int_equal(lane_rig_answer(rig), MR_FRAME_WELCOME);
+    mr_ask_put(&ask, bytes);
+    lane_rig_send(rig, MR_FRAME_ASK, 0, mr_span_of(bytes, sizeof(bytes)));
+    assert_int_equal(lane_rig_answer(rig), MR_FRAME_ERROR);
+    assert_false(mr_asks_next(&rig->asks, &asked));
+    lane_rig_stop(rig);
+    free(rig);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -187,6 +210,7 @@ int main(void)
         cmocka_unit_test(who_has_settled_much_does_not_hold_up_others),
         cmocka_unit_test(senders_hear_of_a_lane_that_waits_for_room),
         cmocka_unit_test(who_lacks_a_dictionary_asks_until_it_is_told),
+        cmocka_unit_test(a_probe_does_not_ask_the_register),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
