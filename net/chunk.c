@@ -66,7 +66,8 @@ static bool has_its_records(const struct mr_chunk *chunk)
 static bool is_sound(const struct mr_chunk *chunk)
 {
     return (chunk->flags & ~FLAGS_KNOWN) == 0 && chunk->stream != 0 &&
-           chunk->events <= UINT64_MAX - chunk->first_event &&
+           chunk->stream <= MR_STREAM_LAST && chunk->first_event <= MR_EVENTS_LIMIT &&
+           chunk->events <= MR_EVENTS_LIMIT - chunk->first_event &&
            chunk->lost <= chunk->first_event && chunk->ticks < MR_TICKS_LIMIT;
 }
 

@@ -178,6 +178,10 @@ enum mr_bye_reason { MR_BYE_FINISHED = 0, MR_BYE_MOVING = 1, MR_BYE_DRAINING = 2
 #define MR_LANDING_TAG_SHIFT 48
 #define MR_LANDING_TAG_MASK UINT64_C(0x3fff)
 #define MR_LANDING_ABOVE (UINT64_C(1) << 62)
+/* The events of a stream have numbers below: two years of one a nanosecond. So sums over streams stay numbers that add up. */
+#define MR_EVENTS_LIMIT (UINT64_C(1) << 56)
+#define MR_STREAM_LAST                                                                   \
+    (UINT32_MAX - 1) /* of a source; UINT32_MAX is its rest, at the master */
 #define MR_TICKS_LIMIT                                                                   \
     (UINT64_C(1) << 62) /* times in ticks are below, 48 years at 3 GHz */
 

@@ -183,6 +183,8 @@ static bool is_sound(struct mr_resume_stream *stream)
         roots += is_root;
     }
     return roots == stream->trace_count && has_sound_times(stream) &&
+           stream->base_event <= MR_EVENTS_LIMIT &&
+           stream->last <= MR_EVENTS_LIMIT - stream->base_event &&
            stream->reduced <= stream->last &&
            stream->lost_sum <= stream->last - stream->reduced;
 }

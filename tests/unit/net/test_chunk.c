@@ -85,11 +85,39 @@ static void a_header_that_breaks_a_rule_is_refused(void **state)
     assert_int_equal(next_with(5, 8), MR_EFORMAT);  /* flag */
     assert_int_equal(next_with(6, 55), MR_EFORMAT); /* header size */
     assert_int_equal(next_with(6, 65), MR_EFORMAT);
-    assert_int_equal(next_with(8, 0), MR_EFORMAT);  /* stream 0 */
+    assert_int_equal(next_with(8, 0), MR_EFORMAT); /* stream 0 */
+    assert_int_equal(next_with(22, 1), MR_OK);     /* first event 2^48 */
+    assert_int_equal(next_with(23, 1), MR_OK);
+    assert_int_equal(next_with(23, 2), MR_EFORMAT); /* past 2^56 */
+    assert_int_equal(next_with(31, 1), MR_OK);
+    assert_int_equal(next_with(31, 2), MR_EFORMAT);
     assert_int_equal(next_with(32, 1), MR_EFORMAT); /* more lost than there were events */
     assert_int_equal(next_with(47, 64), MR_EFORMAT); /* time past 2^62 */
     assert_int_equal(next_with(48, 2), MR_EFORMAT);  /* records */
     assert_int_equal(next_with(48, 0), MR_EFORMAT);
+}
+
+static void numbers_of_streams_and_events_have_an_end(void **state)
+{
+    const struct mr_chunk last = {.stream = MR_STREAM_LAST,
+                                  .first_event = MR_EVENTS_LIMIT - 5,
+                                  .events = 5,
+                                  .lost = 3};
+    struct mr_chunk beyond = last, read;
+    uint8_t bytes[MR_CHUNK_HEADER_SIZE];
+    struct mr_span span = mr_span_of(bytes, sizeof(bytes));
+
+    (void)state;
+    mr_chunk_put_header(&last, bytes);
+    assert_int_equal(mr_chunk_next(&span, &read), MR_OK);
+    span = mr_span_of(bytes, sizeof(bytes));
+    beyond.events++;
+    mr_chunk_put_header(&beyond, bytes);
+    assert_int_equal(mr_chunk_next(&span, &read), MR_EFORMAT);
+    beyond = last;
+    beyond.stream++;
+    mr_chunk_put_header(&beyond, bytes);
+    assert_int_equal(mr_chunk_next(&span, &read), MR_EFORMAT);
 }
 
 static void a_chunk_that_is_cut_is_refused(void **state)
@@ -279,6 +307,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_chunk_header_is_56_bytes),
         cmocka_unit_test(a_header_that_breaks_a_rule_is_refused),
+        cmocka_unit_test(numbers_of_streams_and_events_have_an_end),
         cmocka_unit_test(a_chunk_that_is_cut_is_refused),
         cmocka_unit_test(a_longer_header_is_skipped),
         cmocka_unit_test(times_run_on_from_the_chunk_over_the_wrap_of_32_bits),
