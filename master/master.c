@@ -17,6 +17,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/signalfd.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #define EXIT_USAGE 2
@@ -168,9 +169,16 @@ static enum mr_status write_ready(const struct master *master, struct mr_error *
     char path[PATH_SIZE];
     const char *listen = options->listen_at.host, *http = options->http_at.host;
     const char *ready = options->ready_file;
+    struct stat there;
 
     if (!*ready)
         return MR_OK;
+    /* The rename would take the place of a device (/dev/null) or a link (/dev/stdout). */
+    if (lstat(ready, &there) == 0 && !S_ISREG(there.st_mode))
+        return mr_error_set(
+            error, MR_EUSAGE,
+            "--ready-file: %s: is there and is no regular file: give another path",
+            ready);
     if (snprintf(path, sizeof(path), "%s.%ld", ready, (long)getpid()) >= PATH_SIZE)
         return mr_error_set(error, MR_EUSAGE, "--ready-file: the path is too long");
     FILE *file = fopen(path, "we");

@@ -9,6 +9,7 @@
 #include <limits.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 static enum mr_status write_all(int fd, const char *data, size_t size)
@@ -26,6 +27,14 @@ static enum mr_status write_all(int fd, const char *data, size_t size)
     return MR_OK;
 }
 
+/* The rename would put a file in the place of a device (/dev/null), of a pipe, of a link (/dev/stdout): for root it does. */
+static bool may_be_replaced(const char *path)
+{
+    struct stat there;
+
+    return lstat(path, &there) != 0 || S_ISREG(there.st_mode);
+}
+
 enum mr_status mr_file_replace(const char *path, const void *data, size_t size,
                                struct mr_error *error)
 {
@@ -34,6 +43,10 @@ enum mr_status mr_file_replace(const char *path, const void *data, size_t size,
     enum mr_status status;
 
     MR_ASSERT(path && *path);
+    if (!may_be_replaced(path))
+        return mr_error_set(error, MR_EIO,
+                            "%s: is there and is no regular file: give another path",
+                            path);
     if (snprintf(temporary, sizeof(temporary), "%s.%ld.tmp", path, (long)getpid()) >=
         (int)sizeof(temporary))
         return mr_error_set(error, MR_EIO, "%.80s...: the path is too long", path);

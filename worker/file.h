@@ -14,7 +14,7 @@
 
 #define MR_TOKEN_MAX 1024 /* bytes of a shared secret */
 
-/* MR_EIO with the path and the cause. */
+/* MR_EIO with the path and the cause; also where something other than a regular file has the name. */
 enum mr_status mr_file_replace(const char *path, const void *data, size_t size,
                                struct mr_error *error);
 

@@ -7,6 +7,7 @@
 
 #include <stdio.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 static char directory[64];
@@ -65,6 +66,26 @@ static void a_path_that_cannot_be_written_is_named(void **state)
     assert_non_null(strstr(error.text, "/nowhere/at/all"));
 }
 
+/* As root it would be gone, for everybody: /dev/null is a regular file then. */
+static void what_is_no_regular_file_stays(void **state)
+{
+    struct mr_error error = MR_ERROR_NONE;
+    struct stat there;
+
+    MR_UNUSED(state);
+    assert_int_equal(mkfifo(path, 0600), 0);
+    assert_int_equal(mr_file_replace(path, "x", 1, &error), MR_EIO);
+    assert_non_null(strstr(error.text, "no regular file"));
+    assert_int_equal(lstat(path, &there), 0);
+    assert_true(S_ISFIFO(there.st_mode));
+    assert_int_equal(unlink(path), 0);
+    assert_int_equal(symlink("nowhere", path), 0);
+    assert_int_equal(mr_file_replace(path, "x", 1, &error), MR_EIO);
+    assert_int_equal(lstat(path, &there), 0);
+    assert_true(S_ISLNK(there.st_mode));
+    assert_int_equal(unlink(path), 0);
+}
+
 static void the_token_is_the_first_line_without_its_end(void **state)
 {
     char token[MR_TOKEN_MAX];
@@ -114,6 +135,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(a_file_is_made_and_replaced, set_up, tear_down),
         cmocka_unit_test(a_path_that_cannot_be_written_is_named),
+        cmocka_unit_test_setup_teardown(what_is_no_regular_file_stays, set_up, tear_down),
         cmocka_unit_test_setup_teardown(the_token_is_the_first_line_without_its_end,
                                         set_up, tear_down),
         cmocka_unit_test_setup_teardown(a_file_without_a_token_is_refused, set_up,
