@@ -69,11 +69,11 @@ static enum mr_status open_ports(struct master *master, struct mr_error *error)
                        &master->http_port, &cause);
     if (status == MR_OK)
         return MR_OK;
-    if (status == MR_EADDR)
+    if (status == MR_EUSAGE) /* a token would not help: who reads the page shows none */
         return mr_error_set(error, status,
-                            "--http: %s:%s is in use or not usable; --http "
-                            "takes another one, port 0 any that is free",
-                            options->http_at.host, options->http_at.port);
+                            "--http: %s is not loopback and has no login: give "
+                            "--insecure to allow it",
+                            options->http);
     return mr_error_set(error, status, "--http: %s", cause.text);
 }
 

@@ -72,6 +72,13 @@ static bool take_host(struct mr_span host, struct mr_endpoint *endpoint)
     return copy_text(host, endpoint->host, sizeof(endpoint->host));
 }
 
+static bool has_scheme(struct mr_span text)
+{
+    size_t colon = find_first(text, ':');
+
+    return text.size - colon >= 3 && memcmp(text.data + colon, "://", 3) == 0;
+}
+
 static enum mr_status parse_one(struct mr_span part, struct mr_endpoint *endpoint,
                                 struct mr_error *error)
 {
@@ -81,6 +88,8 @@ static enum mr_status parse_one(struct mr_span part, struct mr_endpoint *endpoin
     prefix.size = sizeof(scheme) - 1;
     if (rest.size >= prefix.size && mr_span_equal(prefix, mr_span_of_text(scheme)))
         (void)mr_span_skip(&rest, prefix.size);
+    if (has_scheme(rest))
+        return fail(error, part, "tcp:// is all there is");
     colon = find_last(rest, ':');
     if (colon == rest.size)
         return fail(error, part, "it has no port");

@@ -119,8 +119,8 @@ static enum mr_status fail_listen(const struct mr_endpoint *endpoint, int system
     if (system_errno == EADDRINUSE)
         return mr_error_set(
             error, MR_EADDR,
-            "%s:%s is in use by another process; --listen takes another one, "
-            "port 0 any that is free",
+            "%s:%s is in use by another process; give another one, or port 0 for any "
+            "that is free",
             endpoint->host, endpoint->port);
     return mr_error_set_errno(
         error, system_errno == EMFILE || system_errno == ENFILE ? MR_EIO : MR_EADDR,

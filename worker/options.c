@@ -3,6 +3,7 @@
 
 #include <inttypes.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -72,6 +73,11 @@ static enum mr_status read_forward(struct mr_worker_options *options,
         mr_endpoints_resolve(&options->forward_at, options->addresses,
                              &options->address_count, &why) != MR_OK)
         return mr_error_set(error, MR_EUSAGE, "--forward: %s", why.text);
+    for (uint32_t i = 0; i < options->forward_at.count; i++)
+        if (strtoul(options->forward_at.items[i].port, NULL, 10) == 0)
+            return mr_error_set(error, MR_EUSAGE,
+                                "--forward: %s: nobody can be reached at port 0",
+                                options->forward);
     return MR_OK;
 }
 

@@ -129,12 +129,13 @@ static enum mr_status open_port(struct worker *worker, uint16_t *port,
                                 struct mr_error *error)
 {
     const struct mr_worker_options *options = &worker->options;
+    struct mr_error why = MR_ERROR_NONE;
     int fd;
     enum mr_status status = mr_listen(&options->listen_at, *options->token != '\0',
-                                      options->insecure, &fd, port, error);
+                                      options->insecure, &fd, port, &why);
 
     if (status != MR_OK)
-        return status;
+        return mr_error_set(error, status, "--listen: %s", why.text);
     worker->greeter = (struct mr_greeter){
         .rules = {.self = worker->incarnation,
                   .level = (uint32_t)options->level,
@@ -239,7 +240,7 @@ static enum mr_status listen_beside(const struct worker *worker, const char *fla
                             "--insecure to allow it",
                             flag, text);
     if (status != MR_OK)
-        return mr_error_set(error, status, "--%s: %s: %s", flag, text, why.text);
+        return mr_error_set(error, status, "--%s: %s", flag, why.text);
     return MR_OK;
 }
 
@@ -302,10 +303,15 @@ static enum mr_status announce(struct worker *worker, uint16_t port, uint16_t ht
                 port, options->forward);
     mr_process_tell_files(options->max_connections,
                           FILES_OWN + FILES_LANE * options->lanes);
+    struct mr_error why = MR_ERROR_NONE;
+    enum mr_status status;
+
     if (!*options->ready_file)
         return MR_OK;
-    return mr_worker_ready_write(options->ready_file, addresses,
-                                 MR_ARRAY_COUNT(addresses), error);
+    status = mr_worker_ready_write(options->ready_file, addresses,
+                                   MR_ARRAY_COUNT(addresses), &why);
+    return status == MR_OK ? status
+                           : mr_error_set(error, status, "--ready-file: %s", why.text);
 }
 
 /* "auto" is a folder in memory that outlasts the process; a port that changes names none. */

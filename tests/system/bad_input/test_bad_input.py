@@ -81,6 +81,23 @@ def port_in_use(chain, master):
                                             "tcp://127.0.0.1:0", "--store", str(chain.folder / "other")], port)
 
 
+def options_that_name_no_place(chain, master):
+    """Each line names the option that it is about."""
+    port = master.ready["listen"].split(":")[-1]
+    worker = ["worker", "--forward", master.endpoint, "--listen", "tcp://127.0.0.1:0", "--spool", "none"]
+    for option, value in (("--listen", f"tcp://127.0.0.1:{port}"), ("--metrics", f"127.0.0.1:{port}"),
+                          ("--agent", f"tcp://127.0.0.1:{port}")):
+        refused_at_start(chain, f"{option} in use", [*worker, option, value], f"{option}: ", port, "port 0")
+    refused_at_start(chain, "forward to port 0", [*worker, "--forward", "tcp://127.0.0.1:0"], "--forward: ", "port 0")
+    refused_at_start(chain, "another scheme", [*worker, "--listen", "udp://127.0.0.1:0"], "--listen: ", "tcp://")
+    command = ["master", "--listen", "tcp://127.0.0.1:0", "--store", str(chain.folder / "other")]
+    refused_at_start(chain, "page for everybody", [*command, "--http", "0.0.0.0:0"], "--http: ", "--insecure")
+    folder = chain.folder / "a-folder"
+    folder.mkdir()
+    refused_at_start(chain, "ready file is a folder", [*command, "--http", "127.0.0.1:0", "--ready-file", str(folder)],
+                     "--ready-file", "no regular file")
+
+
 def wait_for_end(connection):
     """The ERROR frame, then the end; or a reset, if bytes came that nobody read any more."""
     with connection:
@@ -119,6 +136,7 @@ def test():
         master = chain.master()
         store_in_use(chain, master)
         port_in_use(chain, master)
+        options_that_name_no_place(chain, master)
         garbage_harms_nobody_else(chain, master, program)
         chain.stop(master)
 

@@ -56,6 +56,16 @@ static void a_bad_endpoint_is_named(void **state)
     assert_int_equal(mr_endpoints_parse(list, &endpoints, NULL), MR_EUSAGE);
 }
 
+static void another_scheme_is_named_as_that(void **state)
+{
+    struct mr_endpoints endpoints;
+    struct mr_error error = MR_ERROR_NONE;
+
+    (void)state;
+    assert_int_equal(mr_endpoints_parse("unix:///run/x", &endpoints, &error), MR_EUSAGE);
+    assert_non_null(strstr(error.text, "tcp:// is all"));
+}
+
 static void a_host_that_is_too_long_is_refused(void **state)
 {
     char text[400];
@@ -136,7 +146,7 @@ static void a_port_that_is_in_use_is_told_with_the_way_out(void **state)
     assert_int_equal(listen_on("127.0.0.1", port, false, false, &second, &other, &error),
                      MR_EADDR);
     assert_int_equal(second, -1);
-    assert_non_null(strstr(error.text, "--listen"));
+    assert_non_null(strstr(error.text, "port 0"));
     assert_int_equal(close(first), 0);
 }
 
@@ -166,6 +176,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(endpoints_are_a_list_with_commas),
         cmocka_unit_test(a_bad_endpoint_is_named),
+        cmocka_unit_test(another_scheme_is_named_as_that),
         cmocka_unit_test(a_host_that_is_too_long_is_refused),
         cmocka_unit_test(addresses_need_no_resolver_and_names_do),
         cmocka_unit_test(a_name_that_does_not_resolve_is_not_found),
