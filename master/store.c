@@ -94,6 +94,10 @@ static enum mr_status check_version(uint64_t version, struct mr_error *error)
 {
     if (version == MR_STORE_SCHEMA_VERSION)
         return MR_OK;
+    if (version == 0)
+        return mr_error_set(error, MR_EVERSION,
+                            "store holds nothing that says of which version it is: it is "
+                            "empty, or damaged");
     return mr_error_set(error, MR_EVERSION,
                         "store has schema version %" PRIu64
                         ", this program reads %d; use "

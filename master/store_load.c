@@ -529,6 +529,31 @@ static const struct {
     {"path_stat", load_path_point, MR_SERIES_PATH},
 };
 
+/* The option (--max-...) that bounds what is in the table; of several one, the nearest. */
+static const char *limit_of(const char *table)
+{
+    static const struct {
+        const char *table, *option;
+    } limits[] = {
+        {"shape_path", "shape-paths"},
+        {"scope", "scopes"},
+        {"site", "sites"},
+        {"source", "sources"},
+        {"stream", "streams"},
+        {"node", "nodes"},
+        {"shape", "shapes"},
+        {"note", "notes"},
+        {"joined", "joined"},
+        {"part", "parts"},
+        {"exemplar", "exemplars"},
+    };
+
+    for (size_t i = 0; i < MR_ARRAY_COUNT(limits); i++)
+        if (strncmp(table, limits[i].table, strlen(limits[i].table)) == 0)
+            return limits[i].option;
+    return "paths"; /* path, entry, and their like */
+}
+
 static enum mr_status load_rows(struct load *load, sqlite3 *db, const char *query,
                                 const char *name,
                                 enum mr_status (*row)(struct load *load))
@@ -546,10 +571,13 @@ static enum mr_status load_rows(struct load *load, sqlite3 *db, const char *quer
     if (status == MR_ELIMIT)
         return mr_error_set(load->error, status,
                             "table %s: the store holds more than this master's limits "
-                            "allow: raise --max-... ",
-                            name);
+                            "allow: raise --max-%s",
+                            name, limit_of(name));
     return mr_error_set(load->error, status,
-                        "table %s, row %" PRIu64 ": the store is damaged", name, rows);
+                        "table %s, row %" PRIu64
+                        ": the store is damaged: move its folder away, or give another "
+                        "one",
+                        name, rows);
 }
 
 /* Only windows that the ring still has are read: the newest one and those before it. */

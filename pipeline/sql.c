@@ -3,6 +3,22 @@
 #include "base/assert.h"
 #include "net/ids.h"
 
+/* What SQLite does not say: what to do. */
+static const char *way_out_of(int code)
+{
+    switch (code) {
+    case SQLITE_CORRUPT:
+    case SQLITE_NOTADB:
+        return ": it is damaged, or no database: move its folder away, or give another "
+               "one";
+    case SQLITE_READONLY:
+    case SQLITE_CANTOPEN:
+        return ": who opens it must be allowed to write in its folder, or copies it";
+    default:
+        return "";
+    }
+}
+
 static enum mr_status fail(sqlite3 *db, struct mr_error *error)
 {
     int code = sqlite3_errcode(db);
@@ -11,8 +27,8 @@ static enum mr_status fail(sqlite3 *db, struct mr_error *error)
     if (code == SQLITE_CORRUPT || code == SQLITE_NOTADB)
         status = MR_EFORMAT;
     const char *name = sqlite3_db_filename(db, "main");
-    return mr_error_set(error, status, "%s: %s", name ? name : "store",
-                        sqlite3_errmsg(db));
+    return mr_error_set(error, status, "%s: %s%s", name ? name : "store",
+                        sqlite3_errmsg(db), way_out_of(code));
 }
 
 enum mr_status mr_sql_prepare(sqlite3 *db, const char *text, struct mr_sql *sql,

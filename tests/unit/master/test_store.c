@@ -309,6 +309,22 @@ static void expect_load(const struct fixture *f, enum mr_status status, const ch
     mr_model_free(model);
 }
 
+/* One limit lower than what is there: the option that raises it is named. */
+static void expect_load_with(const struct fixture *f, struct mr_model_limits lower,
+                             const char *option)
+{
+    struct mr_model_limits limits = MR_MODEL_LIMITS_DEFAULT;
+    struct mr_error error = MR_ERROR_NONE;
+    struct mr_model *model;
+
+    limits.sites = lower.sites ? lower.sites : limits.sites;
+    limits.paths = lower.paths ? lower.paths : limits.paths;
+    assert_int_equal(mr_model_new(&limits, &model), MR_OK);
+    assert_int_equal(mr_store_load(f->directory, model, &error), MR_ELIMIT);
+    assert_non_null(strstr(error.text, option));
+    mr_model_free(model);
+}
+
 static void damage_and_other_versions_are_named(void **state)
 {
     struct fixture *f = *state;
@@ -320,8 +336,11 @@ static void damage_and_other_versions_are_named(void **state)
     for (int i = 0; i < 5; i++)
         take(f, &naive);
     close_store(f);
+    expect_load_with(f, (struct mr_model_limits){.sites = 1}, "--max-sites");
+    expect_load_with(f, (struct mr_model_limits){.paths = 1}, "--max-paths");
     run_sql(f, "UPDATE path SET parent = 3000 WHERE idx = 2");
     expect_load(f, MR_EFORMAT, "table path");
+    expect_load(f, MR_EFORMAT, "move its folder away");
     run_sql(f, "UPDATE path SET parent = NULL, site = 9999 WHERE idx = 2");
     expect_load(f, MR_EFORMAT, "table path");
     run_sql(f,
