@@ -7,6 +7,7 @@
 #include "base/assert.h"
 #include "base/clock.h"
 #include "base/compiler.h"
+#include "base/log.h"
 #include "net/delta.h"
 #include "pipeline/filters/decode_private.h"
 #include "pipeline/resume.h"
@@ -63,8 +64,15 @@ void mr_decode_break(struct mr_decode *decode, struct mr_source *source,
 /* Tells the sites that were met since the last time: before any delta can name them. */
 static enum mr_status announce_sites(struct mr_decode *decode)
 {
+    static struct mr_log_limit limit = MR_LOG_LIMIT(MR_MINUTE_NS);
     uint64_t refused = decode->sites->refused - decode->refused_told;
 
+    if (refused)
+        (void)mr_log_limited(
+            &limit, MR_LOG_WARN,
+            "a lane has no room for more functions and spans: what is new shows as "
+            "unknown "
+            "until the worker is started again (docs/OPERATIONS.md, Bounds of a worker)");
     mr_counters_add(&decode->counters, MR_DECODE_REFUSED_SITES, refused);
     decode->refused_told += refused;
     for (; decode->announced < decode->sites->count; decode->announced++) {

@@ -91,19 +91,35 @@ static void log_link(struct mr_source *source, const struct mr_dict_link *link)
         link->events, link->bytes);
 }
 
+/* Modules, and named sites: what is refused by the table of all sites is counted there, once. */
+static enum mr_status take_site_item(struct mr_decode *decode, struct mr_source *source,
+                                     const struct mr_dict_item *item)
+{
+    static struct mr_log_limit limit = MR_LOG_LIMIT(MR_MINUTE_NS);
+    uint64_t refused = decode->sites->refused;
+    enum mr_status status = mr_source_add_site_item(source, decode->sites, item);
+
+    if (status != MR_ELIMIT)
+        return status;
+    if (decode->sites->refused != refused)
+        return MR_OK;
+    mr_counters_add(&decode->counters, MR_DECODE_REFUSED_SITES, 1);
+    (void)mr_log_limited(&limit, MR_LOG_WARN,
+                         "%s[%u] on %s tells of more libraries or spans than there is "
+                         "room for: functions of the others show as unknown "
+                         "(docs/OPERATIONS.md, Bounds of a worker)",
+                         source->info.app, source->info.pid, source->info.host);
+    return MR_OK;
+}
+
 static enum mr_status take_item(struct mr_decode *decode, struct mr_source *source,
                                 const struct mr_dict_item *item, bool is_repetition)
 {
-    enum mr_status status;
-
     switch (item->kind) {
     case MR_DICT_MODULE:
     case MR_DICT_MODULE_GONE:
     case MR_DICT_NAMED_SITE:
-        status = mr_source_add_site_item(source, decode->sites, item);
-        if (status == MR_ELIMIT)
-            mr_counters_add(&decode->counters, MR_DECODE_REFUSED_SITES, 1);
-        return status == MR_ELIMIT ? MR_OK : status;
+        return take_site_item(decode, source, item);
     case MR_DICT_STREAM:
         return take_stream(decode, source, &item->stream);
     case MR_DICT_SOURCE_LOSS:

@@ -2,6 +2,8 @@
 /* Streams that find no room (--max-streams). */
 #include "../unit_test.h"
 
+#include <stdio.h>
+
 #include "net/delta.h"
 #include "support_lane.h"
 
@@ -125,6 +127,29 @@ static void streams_that_ended_make_room_for_others(void **state)
     test_lane_fini(&lane);
 }
 
+static void a_span_that_finds_no_room_is_counted_once(void **state)
+{
+    struct test_options options = {.stages = 1, .streams_max = 1, .sites_max = 3};
+    struct test_lane lane;
+
+    (void)state;
+    test_lane_init(&lane, &options);
+    for (uint32_t i = 0; i < 10; i++) {
+        char name[16];
+        struct mr_dict_item item = {
+            .kind = MR_DICT_NAMED_SITE,
+            .named_site = {.site = MR_SITE_FIRST_NAMED + i, .name = name, .file = ""}};
+
+        (void)snprintf(name, sizeof(name), "span %u", i);
+        test_lane_item(&lane, &item);
+    }
+    send_pair(&lane, 1, 10, 0); /* of one function more */
+    assert_int_equal(lane.sites->count, options.sites_max);
+    assert_int_equal(test_lane_decode_counter(&lane, "decode_sites_refused"),
+                     10 + 1 - (options.sites_max - 1));
+    test_lane_fini(&lane);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -132,6 +157,7 @@ int main(void)
         cmocka_unit_test(a_refused_stream_that_finds_room_has_lost_what_was_refused_once),
         cmocka_unit_test(losses_without_a_stream_take_no_place_of_one),
         cmocka_unit_test(streams_that_ended_make_room_for_others),
+        cmocka_unit_test(a_span_that_finds_no_room_is_counted_once),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
