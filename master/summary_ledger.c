@@ -92,6 +92,8 @@ static void add_account(const struct mr_summary_time *time,
         return;
     ledger->sources_told = 1;
     ledger->sent = strtoull(note->value, NULL, 10);
+    if (ledger->sent > MR_EVENTS_LIMIT) /* no probe says so; what wraps would balance */
+        ledger->sent = MR_EVENTS_LIMIT;
     if (note->taken_ns > ledger->heard_ns)
         ledger->heard_ns = note->taken_ns;
     if (ledger->sent > ledger->numbered)

@@ -145,6 +145,8 @@ static bool is_sound(struct mr_dict_item *item)
     case MR_DICT_SOURCE_LOSS:
         return item->source_loss.reason != 0 &&
                item->source_loss.events <= MR_EVENTS_LIMIT;
+    case MR_DICT_LINK:
+        return item->link.events <= MR_EVENTS_LIMIT;
     case MR_DICT_SITE:
         return item->site.build_id.size <= MR_BUILD_ID_MAX;
     case MR_DICT_NODE:

@@ -37,6 +37,8 @@ enum mr_status mr_welcome_get(struct mr_span payload, struct mr_welcome *welcome
     welcome->credit = mr_get_u64(payload.data + 16);
     if (welcome->next_sequence == 0 || welcome->max_frame < MR_WIRE_MAX_FRAME_MIN)
         return MR_EFORMAT;
+    if (welcome->epoch > MR_WIRE_SEQUENCE_MAX) /* no other receiver would take it */
+        return MR_EFORMAT;
     return MR_OK;
 }
 

@@ -244,6 +244,21 @@ static void an_account_tells_of_streams_that_nobody_brought(void **state)
     assert_true(ledger_of(f, 0).is_balanced);
 }
 
+/* Sums of such numbers would wrap, and what is missing with them. */
+static void an_account_of_more_events_than_there_can_be_is_missing_all_the_same(
+    void **state)
+{
+    struct fixture *f = *state;
+
+    take_state(f, MR_SOURCE_LIVE);
+    take(f, 1, (struct mr_ledger_entry){.last = 5, .reduced = 5});
+    take_account(f, UINT64_MAX);
+    struct mr_summary_ledger ledger = ledger_of(f, 0);
+    assert_int_equal(ledger.sent, MR_EVENTS_LIMIT);
+    assert_int_equal(ledger.missing, MR_EVENTS_LIMIT - 5);
+    assert_false(ledger.is_balanced);
+}
+
 static void what_is_counted_twice_is_told_and_hides_nothing(void **state)
 {
     struct fixture *f = *state;
@@ -347,6 +362,9 @@ int main(void)
             tear_down),
         cmocka_unit_test_setup_teardown(an_account_tells_of_streams_that_nobody_brought,
                                         set_up, tear_down),
+        cmocka_unit_test_setup_teardown(
+            an_account_of_more_events_than_there_can_be_is_missing_all_the_same, set_up,
+            tear_down),
         cmocka_unit_test_setup_teardown(what_is_counted_twice_is_told_and_hides_nothing,
                                         set_up, tear_down),
         cmocka_unit_test_setup_teardown(

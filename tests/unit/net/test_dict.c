@@ -247,6 +247,8 @@ static void items_that_break_a_rule_are_refused(void **state)
     check("91 96 04 00 01 a0 00 00", MR_EFORMAT); /* stream 0 */
     check("91 93 09 00 64", MR_EFORMAT);          /* reasons are 1 to 9 */
     check("91 93 09 0a 64", MR_EFORMAT);
+    check("91 93 09 04 cf0100000000000001", MR_EFORMAT); /* more than 2^56 events */
+    check("91 95 0a 00 00 cf0100000000000001 00", MR_EFORMAT);
     check("91 96 03 cdffff a0 a0 00 00", MR_EFORMAT);  /* no named site */
     check("91 94 13 c403616263 " A " 02", MR_EFORMAT); /* id of 3 bytes */
     check("91 95 14 " A B " 03 c400", MR_EFORMAT);     /* exactness */

@@ -193,6 +193,12 @@ static void a_welcome_tells_the_epoch_unless_it_is_older(void **state)
                      MR_EFORMAT);
     bytes[8] = 0;
     assert_int_equal(mr_welcome_get(mr_span_of(bytes, sizeof(bytes)), &out), MR_EFORMAT);
+    in.epoch = MR_WIRE_SEQUENCE_MAX;
+    mr_welcome_put(&in, bytes);
+    assert_int_equal(mr_welcome_get(mr_span_of(bytes, sizeof(bytes)), &out), MR_OK);
+    in.epoch++;
+    mr_welcome_put(&in, bytes);
+    assert_int_equal(mr_welcome_get(mr_span_of(bytes, sizeof(bytes)), &out), MR_EFORMAT);
 }
 
 static void an_ack_is_24_bytes_and_what_is_behind_them_is_passed_over(void **state)
