@@ -20,6 +20,7 @@
 #include "probe/registry.h"
 
 #include "base/clock.h"
+#include "base/text.h"
 #include "probe/control.h"
 #include "probe/futex.h"
 #include "probe/hook.h"
@@ -49,12 +50,14 @@ void mr_probe_set_active(bool is_active)
 static void say(const char *prefix, const char *text)
 {
     char line[MR_ERROR_TEXT_SIZE + 64];
-    int size = snprintf(line, sizeof(line), "millrace: %s%s\n", prefix, text);
+    int printed = snprintf(line, sizeof(line), "millrace: %s%s", prefix, text);
+    size_t size = printed < 0 ? 0 : (size_t)printed;
 
-    if (size > (int)sizeof(line) - 1)
-        size = (int)sizeof(line) - 1;
-    if (size > 0)
-        (void)!write(STDERR_FILENO, line, (size_t)size);
+    if (size > sizeof(line) - 1)
+        size = sizeof(line) - 1;
+    size = mr_text_make_plain(line, size);
+    line[size++] = '\n'; /* in place of the terminating zero */
+    (void)!write(STDERR_FILENO, line, size);
 }
 
 static void remark(const char *text)

@@ -3,6 +3,7 @@
 #include "probe/writer.h"
 
 #include "base/clock.h"
+#include "base/text.h"
 #include "probe/futex.h"
 
 #include <stdio.h>
@@ -345,14 +346,20 @@ static const char *failure_text(const struct mr_writer *writer)
     return writer->is_welcomed ? "no acknowledgement" : "no answer";
 }
 
-/* `size` of a text that was cut where it is larger than `capacity`. */
-static void say(const struct mr_writer *writer, const char *line, int size,
-                size_t capacity)
+/*
+ * A line; `printed` of it, which was cut where that is more than `capacity`. What a receiver said, or what the program is called,
+ * may stand in it: neither drives the terminal of who runs the program.
+ */
+static void say(const struct mr_writer *writer, char *line, int printed, size_t capacity)
 {
-    if (size > (int)capacity - 1)
-        size = (int)capacity - 1;
-    if (size > 0 && mr_own_fd_is_there(&writer->probe->error_output))
-        (void)!write(STDERR_FILENO, line, (size_t)size);
+    size_t size = printed < 0 ? 0 : (size_t)printed;
+
+    if (size > capacity - 1)
+        size = capacity - 1;
+    size = mr_text_make_plain(line, size);
+    line[size++] = '\n'; /* in place of the terminating zero */
+    if (mr_own_fd_is_there(&writer->probe->error_output))
+        (void)!write(STDERR_FILENO, line, size);
 }
 
 static void report_discarded(const struct mr_writer *writer)
@@ -365,7 +372,7 @@ static void report_discarded(const struct mr_writer *writer)
         return;
     size = snprintf(line, sizeof(line),
                     "millrace: %llu events of %s[%u] were recorded and discarded: "
-                    "MILLRACE_ENDPOINT=discard\n",
+                    "MILLRACE_ENDPOINT=discard",
                     (unsigned long long)discarded, writer->probe->config.app,
                     writer->probe->source.pid);
     say(writer, line, size, sizeof(line));
@@ -383,7 +390,7 @@ static void report(const struct mr_writer *writer, uint64_t unsent, uint64_t dro
                        (unsigned long long)dropped);
     size = snprintf(line, sizeof(line),
                     "millrace: %llu events of %s[%u] could not be sent to %s:%s within "
-                    "MILLRACE_EXIT_TIMEOUT=%llums: %s%s\n",
+                    "MILLRACE_EXIT_TIMEOUT=%llums: %s%s",
                     (unsigned long long)unsent, writer->probe->config.app,
                     writer->probe->source.pid, endpoint->host, endpoint->port,
                     (unsigned long long)(wait_ns / MR_MILLISECOND_NS),

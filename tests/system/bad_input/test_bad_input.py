@@ -60,6 +60,22 @@ def endpoint_is_no_endpoint(chain, program):
         check_lines(f"endpoint {endpoint}", run.stderr, "millrace")
 
 
+def nobody_drives_the_terminal(chain, program):
+    """What the program is called, and what a receiver says, goes to the stderr of the traced program."""
+    held, port = closed_port()
+    with held:
+        run = chain.run([program], endpoint=f"tcp://127.0.0.1:{port}", seconds=SECONDS, MILLRACE_EXIT_TIMEOUT="100ms",
+                        MILLRACE_APP="a\x1b[31mb\nc")
+    check_program("a name that drives the terminal", run)
+    check_lines("a name that drives the terminal", run.stderr, "a?[31mb?c")
+    run = chain.run([program], endpoint="tcp://127.0.0.1:1\n\x1b[31m", seconds=SECONDS)
+    check_program("an endpoint that drives the terminal", run)
+    check_lines("an endpoint that drives the terminal", run.stderr, "1??[31m")
+    run = chain.run([program], endpoint=f"tcp://127.0.0.1:{port}", seconds=SECONDS, MILLRACE_EXIT_TIMEOUT="100ms",
+                    MILLRACE_APP="n" * 2000)
+    check(run.stderr.endswith("\n"), "a line that is cut has no end")
+
+
 def store_not_writable(chain):
     file = chain.folder / "file"
     file.write_text("not a folder\n")
@@ -132,6 +148,7 @@ def test():
         program = system.compile_program(chain.folder / "program", [system.SOURCE / "tests/system/bad_input/program.c"])
         no_worker(chain, program)
         endpoint_is_no_endpoint(chain, program)
+        nobody_drives_the_terminal(chain, program)
         store_not_writable(chain)
         master = chain.master()
         store_in_use(chain, master)
