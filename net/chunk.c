@@ -63,30 +63,59 @@ static bool has_its_records(const struct mr_chunk *chunk)
            (chunk->records > 0 || chunk->body.size == 0);
 }
 
-static bool is_sound(const struct mr_chunk *chunk)
+/* What is wrong with the header, for who wrote the sender; NULL: nothing. */
+static const char *fault_of(const struct mr_chunk *chunk)
 {
-    return (chunk->flags & ~FLAGS_KNOWN) == 0 && chunk->stream != 0 &&
-           chunk->stream <= MR_STREAM_LAST && chunk->first_event <= MR_EVENTS_LIMIT &&
-           chunk->events <= MR_EVENTS_LIMIT - chunk->first_event &&
-           chunk->lost <= chunk->first_event && chunk->ticks < MR_TICKS_LIMIT;
+    if (chunk->encoding > MR_CHUNK_COMPACT)
+        return "its encoding is not known";
+    if (!has_its_records(chunk))
+        return "its records do not fill its body";
+    if (chunk->flags & ~FLAGS_KNOWN)
+        return "it has flags that are not known";
+    if (chunk->stream == 0 || chunk->stream > MR_STREAM_LAST)
+        return "its stream has no number from 1 to 2^32 - 2";
+    if (chunk->first_event > MR_EVENTS_LIMIT ||
+        chunk->events > MR_EVENTS_LIMIT - chunk->first_event)
+        return "its events have numbers past 2^56";
+    if (chunk->lost > chunk->first_event)
+        return "more events are lost than there were";
+    return chunk->ticks < MR_TICKS_LIMIT ? NULL : "its time is past 2^62";
+}
+
+/* The chunk at the front, and how long it is; NULL: it is sound. */
+static const char *look(struct mr_span payload, struct mr_chunk *chunk, size_t *size)
+{
+    size_t header_size;
+
+    if (payload.size < MR_CHUNK_HEADER_SIZE)
+        return "its header is cut off";
+    *size = mr_get_u32(payload.data);
+    header_size = mr_get_u16(payload.data + AT_HEADER_SIZE);
+    if (*size > payload.size)
+        return "its size is more than what is left of the frame";
+    if (header_size < MR_CHUNK_HEADER_SIZE || header_size > *size)
+        return "its header_size is less than 56, or more than its size";
+    read_header(payload.data, chunk);
+    chunk->body = mr_span_of(payload.data + header_size, *size - header_size);
+    return fault_of(chunk);
+}
+
+const char *mr_chunk_fault(struct mr_span payload)
+{
+    struct mr_chunk chunk;
+    size_t size;
+    const char *fault = payload.size ? look(payload, &chunk, &size) : NULL;
+
+    return fault ? fault : "it is sound";
 }
 
 enum mr_status mr_chunk_next(struct mr_span *payload, struct mr_chunk *chunk)
 {
-    const uint8_t *header = payload->data;
-    size_t size, header_size;
+    size_t size;
 
     if (payload->size == 0)
         return MR_END;
-    if (payload->size < MR_CHUNK_HEADER_SIZE)
-        return MR_EFORMAT;
-    size = mr_get_u32(header);
-    header_size = mr_get_u16(header + AT_HEADER_SIZE);
-    if (size > payload->size || header_size < MR_CHUNK_HEADER_SIZE || header_size > size)
-        return MR_EFORMAT;
-    read_header(header, chunk);
-    chunk->body = mr_span_of(header + header_size, size - header_size);
-    if (!has_its_records(chunk) || !is_sound(chunk))
+    if (look(*payload, chunk, &size))
         return MR_EFORMAT;
     (void)mr_span_skip(payload, size);
     return MR_OK;

@@ -58,6 +58,8 @@ void mr_chunk_put_header(const struct mr_chunk *chunk, uint8_t out[MR_CHUNK_HEAD
  * size is wrong (payload is then left at the place of the fault).
  */
 enum mr_status mr_chunk_next(struct mr_span *payload, struct mr_chunk *chunk);
+/* In words, why the chunk at the front of what mr_chunk_next() left is refused. */
+const char *mr_chunk_fault(struct mr_span payload);
 
 #define MR_RECORD_WORDS_MAX 255
 

@@ -373,7 +373,9 @@ enum mr_status mr_hello_get(struct mr_span payload, struct mr_hello_message *mes
 
     message->memory = NULL;
     if (!mr_msgpack_skip(&rest) || rest.size)
-        return mr_error_set(error, MR_EFORMAT, "HELLO: not one whole msgpack map");
+        return mr_error_set(
+            error, MR_EFORMAT,
+            "HELLO: not one whole msgpack map, or nested more than 8 deep");
     message->memory = context.pool.memory = malloc(payload.size);
     if (!message->memory)
         return mr_error_set(error, MR_ENOMEM, "HELLO: no memory for %zu bytes",
@@ -381,8 +383,10 @@ enum mr_status mr_hello_get(struct mr_span payload, struct mr_hello_message *mes
     if (get_hello(payload, &context, &message->hello))
         return MR_OK;
     mr_hello_free(message);
+    if (!context.wrong)
+        return mr_error_set(error, MR_EFORMAT, "HELLO: no msgpack map from texts");
     return mr_error_set(error, MR_EFORMAT, "HELLO: key '%s' is missing or wrong",
-                        context.wrong ? context.wrong : "?");
+                        context.wrong);
 }
 
 void mr_hello_free(struct mr_hello_message *message)

@@ -565,9 +565,8 @@ enum mr_status mr_decode_chunks(struct mr_decode *decode, struct mr_source *sour
             status = take_chunk(decode, &chunk);
     }
     if (status == MR_EFORMAT)
-        mr_decode_break(decode, source,
-                        "CHUNKS frame: a chunk breaks the format at byte %zu of %zu",
-                        payload.size - rest.size, payload.size);
+        mr_decode_break(decode, source, "CHUNKS frame: the chunk at byte %zu of %zu: %s",
+                        payload.size - rest.size, payload.size, mr_chunk_fault(rest));
     if (status == MR_OK || status == MR_END || status == MR_EFORMAT)
         return mr_decode_flush(decode);
     return status;

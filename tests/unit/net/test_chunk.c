@@ -60,8 +60,10 @@ static void a_chunk_header_is_56_bytes(void **state)
     assert_int_equal(mr_chunk_next(&span, &read), MR_END);
 }
 
+/* A chunk with one byte of its header changed, and what is said of it. */
 static enum mr_status next_with(size_t offset, uint8_t value)
 {
+    enum mr_status status;
     static const uint64_t word = UINT64_C(0x0100000200000011);
     uint8_t bytes[MR_CHUNK_HEADER_SIZE + 8];
     struct mr_span span = mr_span_of(bytes, sizeof(bytes));
@@ -71,7 +73,11 @@ static enum mr_status next_with(size_t offset, uint8_t value)
     mr_chunk_put_header(&chunk, bytes);
     memcpy(bytes + MR_CHUNK_HEADER_SIZE, &word, 8);
     bytes[offset] = value;
-    return mr_chunk_next(&span, &read);
+    status = mr_chunk_next(&span, &read);
+    assert_int_equal(
+        strcmp(mr_chunk_fault(mr_span_of(bytes, sizeof(bytes))), "it is sound") == 0,
+        status == MR_OK);
+    return status;
 }
 
 static void a_header_that_breaks_a_rule_is_refused(void **state)
