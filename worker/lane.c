@@ -29,104 +29,6 @@
 #define MOVE_JITTER_MS 100
 #define STALL_NS (500 * MR_MILLISECOND_NS)
 
-/* Gives the graph a batch; after its first failure nothing more is acknowledged. */
-static enum mr_status push(struct mr_lane *lane, struct mr_batch *batch)
-{
-    enum mr_status status = batch ? mr_graph_push(lane->config.graph, batch) : MR_ENOMEM;
-
-    if (status != MR_OK && lane->status == MR_OK) {
-        lane->status = status;
-        mr_log_error("%s: the analysis stopped: %s", lane->config.name,
-                     mr_status_text(status));
-    }
-    return status;
-}
-
-/* A source that has ended, until its END has passed the lane's filters. */
-struct mr_lane_ended {
-    struct mr_source *source;
-    struct mr_source
-        *again; /* NULL, or: ends then, with what that would have handed over */
-    struct mr_lane_ended *next;
-};
-
-void mr_lane_let_source(struct mr_lane *lane, struct mr_source *source,
-                        struct mr_source *again)
-{
-    struct mr_lane_ended *ended = malloc(sizeof(*ended));
-
-    if (ended) { /* else it leaks: there is no memory, and the filters may still use it */
-        *ended = (struct mr_lane_ended){source, again, lane->ended};
-        lane->ended = ended;
-    }
-}
-
-static void push_end(struct mr_lane *lane, struct mr_source *source,
-                     enum mr_source_state state, bool is_handed_over)
-{
-    struct mr_batch *batch = mr_batch_new(MR_BATCH_END);
-
-    if (batch) {
-        batch->source = source;
-        batch->end_state = (uint32_t)state;
-        batch->is_handed_over = is_handed_over;
-    }
-    (void)push(lane, batch);
-}
-
-void mr_lane_end_source(struct mr_lane *lane, struct mr_lane_sender *sender,
-                        enum mr_source_state state)
-{
-    MR_ASSERT(sender->source);
-    push_end(lane, sender->source, state, false);
-    mr_lane_let_source(lane, sender->source, NULL);
-    sender->source = NULL;
-}
-
-struct mr_source *mr_lane_hand_source_over(struct mr_lane *lane,
-                                           struct mr_lane_sender *sender)
-{
-    struct mr_source *source = sender->source;
-
-    push_end(lane, source, MR_SOURCE_LIVE, true);
-    mr_lane_count(&lane->config.counters->finished, 1);
-    sender->source = NULL;
-    return source;
-}
-
-/* Its streams, told to nobody, end here after all. */
-static void end_again(struct mr_lane *lane, const struct mr_lane_ended *ended)
-{
-    if (!mr_lane_take_back(ended->source, ended->again)) {
-        mr_source_free(ended->again);
-        return;
-    }
-    push_end(lane, ended->again, MR_SOURCE_LIVE, false);
-    mr_lane_let_source(lane, ended->again, NULL);
-}
-
-/* `all`: the graph is gone, nobody uses them any more. */
-static void free_ended(struct mr_lane *lane, bool all)
-{
-    struct mr_lane_ended **at = &lane->ended;
-
-    while (*at) {
-        struct mr_lane_ended *ended = *at;
-
-        if (!all && !mr_source_is_done(ended->source)) {
-            at = &ended->next;
-            continue;
-        }
-        *at = ended->next;
-        if (ended->again && all)
-            mr_source_free(ended->again);
-        else if (ended->again)
-            end_again(lane, ended);
-        mr_source_free(ended->source);
-        free(ended);
-    }
-}
-
 static enum mr_source_state state_after(uint8_t bye_reason)
 {
     /* One that moves on lives, and another receiver has its events from here on. */
@@ -192,21 +94,6 @@ void mr_lane_refuse(struct mr_lane *lane, struct mr_connection *connection,
     connection->sender = NULL; /* it may be forgotten while the connection lingers */
     mr_lane_count(&lane->config.counters->refused, 1);
     mr_connection_refuse(connection, code, text, lane->now_ns);
-}
-
-void mr_lane_push_frame(struct mr_lane *lane, struct mr_lane_sender *sender,
-                        const struct mr_frame *frame)
-{
-    struct mr_batch *batch = mr_batch_new(MR_BATCH_FRAME);
-
-    mr_lane_count(&lane->config.counters->frames, 1);
-    mr_lane_count(&lane->config.counters->bytes, frame->payload.size);
-    mr_lane_keep_dict(lane, sender, frame);
-    if (batch) {
-        batch->source = sender->source;
-        batch->frame = *frame;
-    }
-    (void)push(lane, batch);
 }
 
 static bool is_broken(const struct mr_connection *connection)
@@ -524,7 +411,7 @@ static void tick(struct mr_lane *lane)
     mr_lane_adopt(lane);
     if (lane->config.log)
         mr_spool_log_tidy(lane->config.log);
-    free_ended(lane, false);
+    mr_lane_free_ended(lane, false);
 }
 
 /* Once, when the stop is seen: all senders are to go elsewhere. What they sent is taken until they close. */
@@ -663,7 +550,7 @@ static void end(void *context)
     while (lane->parting.first)
         mr_lane_close(lane, lane->parting.first);
     mr_senders_sweep(&lane->senders, leave, lane);
-    free_ended(lane, false);
+    mr_lane_free_ended(lane, false);
     mr_lane_free_left(lane);
     (void)mr_graph_drain(lane->config.graph); /* its failure is the graph's status */
     mr_store_release(&lane->has_ended, true); /* [E] */
@@ -744,5 +631,5 @@ void mr_lane_join(struct mr_lane *lane)
 
 void mr_lane_fini(struct mr_lane *lane)
 {
-    free_ended(lane, true);
+    mr_lane_free_ended(lane, true);
 }

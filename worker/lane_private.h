@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What lane.c (connections, the thread) and lane_custody.c (whose frames are whose) share. Inside worker/ only; the lane's thread. */
+/* What the parts of a lane share: lane.c (connections, the thread), and each lane_*.c. Inside worker/ only; the lane's thread. */
 #ifndef MR_WORKER_LANE_PRIVATE_H
 #define MR_WORKER_LANE_PRIVATE_H
 
@@ -15,6 +15,13 @@ static inline void mr_lane_count(_Atomic uint64_t *counter, uint64_t add)
 {
     mr_add_relaxed(counter, add); /* a number for people */
 }
+/* Its sender has left; the connection stays, without it. */
+void mr_lane_part(struct mr_lane *lane, struct mr_connection *connection);
+void mr_lane_close(struct mr_lane *lane, struct mr_connection *connection);
+void mr_lane_refuse(struct mr_lane *lane, struct mr_connection *connection,
+                    enum mr_wire_error code, const char *text);
+
+/* lane_sources.c */
 /* Gives a data frame to the graph. */
 void mr_lane_push_frame(struct mr_lane *lane, struct mr_lane_sender *sender,
                         const struct mr_frame *frame);
@@ -30,11 +37,8 @@ void mr_lane_let_source(struct mr_lane *lane, struct mr_source *source,
 /* The same of a source whose streams another receiver goes on with. It is the caller's, once it is done. */
 struct mr_source *mr_lane_hand_source_over(struct mr_lane *lane,
                                            struct mr_lane_sender *sender);
-/* Its sender has left; the connection stays, without it. */
-void mr_lane_part(struct mr_lane *lane, struct mr_connection *connection);
-void mr_lane_close(struct mr_lane *lane, struct mr_connection *connection);
-void mr_lane_refuse(struct mr_lane *lane, struct mr_connection *connection,
-                    enum mr_wire_error code, const char *text);
+/* Those whose END has passed. `all`: the graph is gone, nobody uses them any more. */
+void mr_lane_free_ended(struct mr_lane *lane, bool all);
 
 /* lane_move.c */
 /* Asks as many as the main thread wants. */
