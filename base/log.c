@@ -86,16 +86,23 @@ void mr_log_write(enum mr_log_level level, const char *format, ...)
     va_end(values);
 }
 
-/* True for one caller per interval. */
+/*
+ * Whether a line is due: next_ns is when it would be if all before it had come one interval behind the other, and `burst` lines may be ahead
+ * of that (the generic cell rate algorithm, ITU-T I.371).
+ */
 static bool take_turn(struct mr_log_limit *limit)
 {
     uint64_t now_ns = mr_clock_monotonic_ns();
     uint64_t next_ns = mr_load_relaxed(&limit->next_ns);
 
-    if (now_ns < next_ns)
-        return false;
-    return mr_compare_exchange_relaxed(&limit->next_ns, &next_ns,
-                                       now_ns + limit->interval_ns);
+    while (next_ns <= now_ns + (limit->burst - 1) * limit->interval_ns) {
+        uint64_t from_ns = next_ns > now_ns ? next_ns : now_ns;
+
+        if (mr_compare_exchange_relaxed(&limit->next_ns, &next_ns,
+                                        from_ns + limit->interval_ns))
+            return true;
+    }
+    return false;
 }
 
 bool mr_log_limited(struct mr_log_limit *limit, enum mr_log_level level,

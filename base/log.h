@@ -54,18 +54,19 @@ MR_PRINTF(2, 3) void mr_log_write(enum mr_log_level level, const char *format, .
 #define mr_log_debug(...) mr_log_write(MR_LOG_DEBUG, __VA_ARGS__)
 
 /*
- * One place's budget: at most one line per interval; the next line says how many were
- * left out.
+ * One place's budget: at most one line per interval, and at first, or after some silence, `burst` at once; the next line says how
+ * many were left out.
  */
 struct mr_log_limit {
-    uint64_t interval_ns;
+    uint64_t interval_ns, burst;
     _Atomic uint64_t next_ns;    /* monotonic; 0: the first line goes through */
     _Atomic uint64_t suppressed; /* lines left out since the last one shown */
 };
 
-#define MR_LOG_LIMIT(interval)                                                           \
+#define MR_LOG_LIMIT(interval) MR_LOG_LIMIT_BURST(interval, 1)
+#define MR_LOG_LIMIT_BURST(interval, lines)                                              \
     {                                                                                    \
-        .interval_ns = (interval), .next_ns = 0, .suppressed = 0                         \
+        .interval_ns = (interval), .burst = (lines), .next_ns = 0, .suppressed = 0       \
     }
 
 /* As mr_log_write(), within `limit`. Returns true if the line was written. Any thread. */

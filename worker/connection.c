@@ -2,12 +2,15 @@
 #include "worker/connection.h"
 
 #include "base/assert.h"
+#include "base/clock.h"
 #include "base/log.h"
 
 #include <errno.h>
 #include <stdlib.h>
 #include <sys/socket.h>
 #include <unistd.h>
+
+#define CUTS_AT_ONCE 100 /* lines of the log; then ten a second */
 
 struct mr_connection *mr_connection_new(int fd, const char *peer, uint32_t max_frame,
                                         uint64_t now_ns)
@@ -31,11 +34,20 @@ void mr_connection_free(struct mr_connection *connection)
     free(connection);
 }
 
+void mr_connection_tell_cut(const struct mr_connection *connection, const char *text)
+{
+    static struct mr_log_limit limit =
+        MR_LOG_LIMIT_BURST(100 * MR_MILLISECOND_NS, CUTS_AT_ONCE);
+
+    (void)mr_log_limited(&limit, MR_LOG_WARN, "%s: cut off: %s", connection->conn.peer,
+                         text);
+}
+
 void mr_connection_refuse(struct mr_connection *connection, enum mr_wire_error code,
                           const char *text, uint64_t now_ns)
 {
     MR_ASSERT(connection->linger_until_ns == 0);
-    mr_log_warn("%s: cut off: %s", connection->conn.peer, text);
+    mr_connection_tell_cut(connection, text);
     mr_conn_refuse(&connection->conn, code, text);
     connection->linger_until_ns = now_ns + MR_CONNECTION_LINGER_NS;
 }

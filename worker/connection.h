@@ -74,6 +74,8 @@ struct mr_connection *mr_connection_new(int fd, const char *peer, uint32_t max_f
 /* Closes and frees; not in a list any more. */
 void mr_connection_free(struct mr_connection *connection);
 
+/* The log: who is cut off, and why. Within a budget, as peers that nobody can make sense of may be many. Any thread. */
+void mr_connection_tell_cut(const struct mr_connection *connection, const char *text);
 /* Tells the peer and the log why, once; it lingers from here on. */
 void mr_connection_refuse(struct mr_connection *connection, enum mr_wire_error code,
                           const char *text, uint64_t now_ns);

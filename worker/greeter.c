@@ -185,8 +185,7 @@ static void end_of_peer(struct mr_greeter *greeter, struct mr_connection *connec
         mr_add_relaxed(&greeter->counters->health_checks, 1);
     } else {
         mr_add_relaxed(&greeter->counters->refused, 1);
-        mr_log_warn("%s: cut off: closed before its HELLO was complete",
-                    connection->conn.peer);
+        mr_connection_tell_cut(connection, "closed before its HELLO was complete");
     }
     drop(greeter, connection);
 }

@@ -116,6 +116,32 @@ static void a_limited_line_says_how_many_were_left_out(void **state)
     assert_non_null(strstr(result.text, "seldom (and 99 more like it)\n"));
 }
 
+static int logs_a_burst(void *argument)
+{
+    static struct mr_log_limit limit = MR_LOG_LIMIT_BURST(MR_HOUR_NS, 5);
+    int written = 0;
+
+    (void)argument;
+    mr_log_init("x", MR_LOG_INFO);
+    for (int i = 0; i < 100; i++)
+        written += mr_log_limited(&limit, MR_LOG_WARN, "burst");
+    /* As if an hour had passed: one more is due, not five. */
+    atomic_fetch_sub(&limit.next_ns, MR_HOUR_NS);
+    for (int i = 0; i < 100; i++)
+        written += mr_log_limited(&limit, MR_LOG_WARN, "later");
+    return written;
+}
+
+static void some_lines_may_come_at_once(void **state)
+{
+    struct capture result = capture_run(STDERR_FILENO, logs_a_burst, NULL);
+
+    (void)state;
+    assert_int_equal(WEXITSTATUS(result.wait_status), 6);
+    assert_int_equal(count_lines(result.text), 6);
+    assert_non_null(strstr(result.text, "later (and 95 more like it)\n"));
+}
+
 static int keeps_errno(void *argument)
 {
     (void)argument;
@@ -142,6 +168,7 @@ int main(void)
         cmocka_unit_test(text_from_outside_cannot_forge_a_line),
         cmocka_unit_test(a_long_line_is_cut_and_still_ends),
         cmocka_unit_test(a_limited_line_says_how_many_were_left_out),
+        cmocka_unit_test(some_lines_may_come_at_once),
         cmocka_unit_test(logging_leaves_errno_alone),
     };
 
