@@ -102,7 +102,7 @@ static bool put_stream(struct mr_writer *writer, struct mr_ring *ring)
     struct mr_dict_item item = {
         .kind = MR_DICT_STREAM,
         .stream = {.stream = ring->stream,
-                   .tid = ring->tid,
+                   .tid = mr_load_relaxed(&ring->tid),
                    .start_site =
                        ring->start_address
                            ? mr_windows_site(&writer->probe->windows, ring->start_address)

@@ -7,6 +7,7 @@
  * field        written by       read by           access
  * own_tids[]   each own thread  helper, control   release [T], acquire [O]
  * is_over      helper, control  the same          exchange: one of them ends the process
+ * ring->tid    who takes it     helper, control   relaxed: one that is just being taken is looked at again
  * Pairs: [T]-[O] a tid that is read is that of one of ours.
  */
 #include "probe/registry.h"
@@ -41,7 +42,7 @@ static bool has_ring(struct mr_probe *probe)
 
     for (; ring; ring = ring->next)
         if (mr_load_acquire(&ring->state) == MR_RING_OWNED &&
-            ring->tid == probe->source.pid)
+            mr_load_relaxed(&ring->tid) == probe->source.pid)
             return true;
     return false;
 }

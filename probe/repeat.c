@@ -139,7 +139,7 @@ static void note_stream(const struct mr_writer *writer, const struct mr_ring *ri
                         struct mr_stream_note *note)
 {
     note->stream = ring->stream;
-    note->tid = ring->tid;
+    note->tid = mr_load_relaxed(&ring->tid);
     note->start_site = ring->start_address
                            ? mr_windows_site(&writer->probe->windows, ring->start_address)
                            : 0;

@@ -138,7 +138,8 @@ struct mr_ring {
     struct mr_recorder_ring *recorded; /* policy overwrite, else NULL */
 
     /* Written by the thread that takes it, before state OWNED is released. */
-    uint32_t stream, tid;
+    uint32_t stream;
+    _Atomic uint32_t tid;   /* relaxed: last_thread.c looks at any time */
     uint32_t start_site;    /* policy overwrite */
     uint64_t start_address; /* of the thread's start function; 0: unknown */
     uint64_t start_ticks;

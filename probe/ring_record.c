@@ -122,7 +122,7 @@ void mr_ring_record_begin(struct mr_thread *thread)
     struct mr_recorder_stream *stream = &recorded->streams[~generation & 1];
 
     mr_store_release(&stream->stream, ring->stream);
-    mr_store_release(&stream->tid, ring->tid);
+    mr_store_release(&stream->tid, mr_load_relaxed(&ring->tid));
     mr_store_release(&stream->start_site, ring->start_site);
     mr_store_release(&stream->start_ticks, ring->start_ticks);
     mr_store_release(&stream->first_index, thread->cursor);

@@ -61,13 +61,13 @@ static void describe(struct mr_probe *probe, struct mr_thread *thread,
 {
     char name[16] = "";
 
-    ring->tid = (uint32_t)syscall(SYS_gettid);
+    mr_store_relaxed(&ring->tid, (uint32_t)syscall(SYS_gettid));
     ring->start_address = thread->start_address;
-    if (ring->start_address == 0 && ring->tid == probe->main_tid)
+    if (ring->start_address == 0 && mr_load_relaxed(&ring->tid) == probe->main_tid)
         ring->start_address = probe->main_address;
     ring->start_site = mr_windows_site(&probe->windows, ring->start_address);
     ring->start_ticks = mr_clock_read(probe->clock.mode);
-    ring->cuts_before = mr_thread_cuts_before(probe, thread, ring->tid);
+    ring->cuts_before = mr_thread_cuts_before(probe, thread, mr_load_relaxed(&ring->tid));
     ring->prunes_before = mr_load_acquire(&probe->pool.shared.prunes.settled); /* [T] */
     (void)prctl(PR_GET_NAME, name);
     set_name(ring, name);
@@ -103,9 +103,10 @@ static bool try_ring(struct mr_thread *thread)
  * Policy block: a ring whose thread has ended is free as soon as the writer has drained
  * it. As for a full ring, a handler that comes meanwhile does not wait in its turn; and
  * after a wait that was in vain none waits, this thread or another, until the writer has
- * taken something: else each of many short threads would wait for who is not there.
+ * taken something: else each of many short threads would wait for who is not there. A function of its own: a thread that gets its
+ * ring at once may be in a handler on the smallest stack there is.
  */
-static bool wait_for_ring(struct mr_thread *thread)
+static MR_NOINLINE bool wait_for_ring(struct mr_thread *thread)
 {
     struct mr_pool *pool = &mr_probe->pool;
     uint64_t now_ns = mr_clock_monotonic_ns();
