@@ -489,81 +489,60 @@ static enum mr_status load_shape_path(struct load *load)
                         got);
 }
 
-static const struct {
+/* Of one of its tables. */
+struct rows {
     const char *name;
     enum mr_status (*row)(struct load *load);
+    const char *option; /* that bounds them; NULL: a constant does */
+};
+
+static const struct {
+    struct rows rows;
     const char *key;  /* NULL: idx */
     bool is_addition; /* a store made before it has none */
 } tables[] = {
-    {"scope", load_scope, NULL, false},
-    {"site", load_site, NULL, false},
-    {"source", load_source, NULL, false},
-    {"stream", load_stream, NULL, false},
-    {"path", load_path, NULL, false},
-    {"path_total", load_path_total, "path", false},
-    {"entry", load_entry, NULL, false},
-    {"node", load_node, NULL, false},
-    {"shape", load_shape, NULL, false},
-    {"shape_total", load_shape_total, "shape", false},
-    {"outer_frame", load_outer, NULL, false},
-    {"counter", load_counter, NULL, false},
-    {"span_counter", load_span_counter, NULL, true},
-    {"counter_note", load_counter_note, NULL, true},
-    {"path_counter", load_path_counter, NULL, true},
-    {"note", load_note, NULL, true},
-    {"joined", load_joined, NULL, true},
-    {"joined_total", load_joined_total, "joined", true},
-    {"joined_edge", load_joined_edge, NULL, true},
-    {"part", load_part, NULL, true},
-    {"exemplar", load_exemplar, NULL, true},
-    {"shape_path", load_shape_path, NULL, true},
+    {{"scope", load_scope, "--max-scopes"}, NULL, false},
+    {{"site", load_site, "--max-sites"}, NULL, false},
+    {{"source", load_source, "--max-sources"}, NULL, false},
+    {{"stream", load_stream, "--max-streams"}, NULL, false},
+    {{"path", load_path, "--max-paths"}, NULL, false},
+    {{"path_total", load_path_total, "--max-paths"}, "path", false},
+    {{"entry", load_entry, "--max-paths"}, NULL, false},
+    {{"node", load_node, "--max-nodes"}, NULL, false},
+    {{"shape", load_shape, "--max-shapes"}, NULL, false},
+    {{"shape_total", load_shape_total, "--max-shapes"}, "shape", false},
+    {{"outer_frame", load_outer, "--max-paths"}, NULL, false},
+    {{"counter", load_counter, NULL}, NULL, false},
+    {{"span_counter", load_span_counter, NULL}, NULL, true},
+    {{"counter_note", load_counter_note, NULL}, NULL, true},
+    {{"path_counter", load_path_counter, NULL}, NULL, true},
+    {{"note", load_note, "--max-notes"}, NULL, true},
+    {{"joined", load_joined, "--max-joined"}, NULL, true},
+    {{"joined_total", load_joined_total, "--max-joined"}, "joined", true},
+    {{"joined_edge", load_joined_edge, NULL}, NULL, true},
+    {{"part", load_part, "--max-parts"}, NULL, true},
+    {{"exemplar", load_exemplar, "--max-exemplars or --max-exemplar-bytes"}, NULL, true},
+    {{"shape_path", load_shape_path, "--max-shape-paths"}, NULL, true},
 };
 
 static const struct {
-    const char *name;
-    enum mr_status (*row)(struct load *load);
+    struct rows rows;
     enum mr_model_series series;
 } windows[] = {
-    {"entry_stat", load_entry_point, MR_SERIES_ENTRY},
-    {"shape_stat", load_shape_point, MR_SERIES_SHAPE},
-    {"path_stat", load_path_point, MR_SERIES_PATH},
+    {{"entry_stat", load_entry_point, "--max-points"}, MR_SERIES_ENTRY},
+    {{"shape_stat", load_shape_point, "--max-points"}, MR_SERIES_SHAPE},
+    {{"path_stat", load_path_point, "--max-points"}, MR_SERIES_PATH},
 };
 
-/* The option (--max-...) that bounds what is in the table; of several one, the nearest. */
-static const char *limit_of(const char *table)
-{
-    static const struct {
-        const char *table, *option;
-    } limits[] = {
-        {"shape_path", "shape-paths"},
-        {"scope", "scopes"},
-        {"site", "sites"},
-        {"source", "sources"},
-        {"stream", "streams"},
-        {"node", "nodes"},
-        {"shape", "shapes"},
-        {"note", "notes"},
-        {"joined", "joined"},
-        {"part", "parts"},
-        {"exemplar", "exemplars"},
-    };
-
-    for (size_t i = 0; i < MR_ARRAY_COUNT(limits); i++)
-        if (strncmp(table, limits[i].table, strlen(limits[i].table)) == 0)
-            return limits[i].option;
-    return "paths"; /* path, entry, and their like */
-}
-
 static enum mr_status load_rows(struct load *load, sqlite3 *db, const char *query,
-                                const char *name,
-                                enum mr_status (*row)(struct load *load))
+                                const struct rows *rows)
 {
-    uint64_t rows = 0;
+    uint64_t count = 0;
     enum mr_status status = mr_sql_prepare(db, query, &load->sql, load->error);
 
     while (status == MR_OK && (status = mr_sql_row(&load->sql, load->error)) == MR_OK) {
-        status = row(load);
-        rows++;
+        status = rows->row(load);
+        count++;
     }
     mr_sql_finish(&load->sql);
     if (status == MR_END)
@@ -571,13 +550,14 @@ static enum mr_status load_rows(struct load *load, sqlite3 *db, const char *quer
     if (status == MR_ELIMIT)
         return mr_error_set(load->error, status,
                             "table %s: the store holds more than this master's limits "
-                            "allow: raise --max-%s",
-                            name, limit_of(name));
+                            "allow%s%s",
+                            rows->name, rows->option ? ": raise " : "",
+                            rows->option ? rows->option : "");
     return mr_error_set(load->error, status,
                         "table %s, row %" PRIu64
                         ": the store is damaged: move its folder away, or give another "
                         "one",
-                        name, rows);
+                        rows->name, count);
 }
 
 /* Only windows that the ring still has are read: the newest one and those before it. */
@@ -591,8 +571,8 @@ static enum mr_status load_series(struct load *load, sqlite3 *db, size_t at)
     snprintf(query, sizeof(query),
              "SELECT * FROM %s WHERE window > (SELECT coalesce(max(window), 0) FROM %s)"
              " - %" PRIu64 " ORDER BY window, 2",
-             windows[at].name, windows[at].name, span_s);
-    return load_rows(load, db, query, windows[at].name, windows[at].row);
+             windows[at].rows.name, windows[at].rows.name, span_s);
+    return load_rows(load, db, query, &windows[at].rows);
 }
 
 static enum mr_status has_table(struct load *load, sqlite3 *db, const char *name,
@@ -618,12 +598,12 @@ static enum mr_status load_table(struct load *load, sqlite3 *db, size_t at)
     enum mr_status status = MR_OK;
 
     if (tables[at].is_addition)
-        status = has_table(load, db, tables[at].name, &is_there);
+        status = has_table(load, db, tables[at].rows.name, &is_there);
     if (status != MR_OK || !is_there)
         return status;
-    snprintf(query, sizeof(query), "SELECT * FROM %s ORDER BY %s", tables[at].name,
+    snprintf(query, sizeof(query), "SELECT * FROM %s ORDER BY %s", tables[at].rows.name,
              tables[at].key ? tables[at].key : "idx");
-    return load_rows(load, db, query, tables[at].name, tables[at].row);
+    return load_rows(load, db, query, &tables[at].rows);
 }
 
 enum mr_status mr_store_load_tables(sqlite3 *db, struct mr_model *model,
