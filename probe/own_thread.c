@@ -5,7 +5,7 @@
  * field         written by        read by         access
  * own_started   who starts one    forking thread  relaxed: by who forks, or it does not matter
  * own_begun     the new thread    forking thread  release [B], acquire [F]
- * own_tids[]    the new thread    own threads     release [T], see last_thread.c
+ * own_tids[]    the new thread    own threads     release [T], see last_thread.c; relaxed where it ends
  * own_next      the new thread    the new thread  relaxed: a place of its own
  * Invariant: a process is not copied while one of them is about to begin, for FORK_WAIT_NS
  * at most: what runs in a thread before its function, such as a sanitizer's runtime, may

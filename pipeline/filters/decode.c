@@ -71,8 +71,8 @@ static enum mr_status announce_sites(struct mr_decode *decode)
         (void)mr_log_limited(
             &limit, MR_LOG_WARN,
             "a lane has no room for more functions and spans: what is new shows as "
-            "unknown "
-            "until the worker is started again (docs/OPERATIONS.md, Bounds of a worker)");
+            "unknown until the worker is started again (docs/OPERATIONS.md, Bounds of a "
+            "worker)");
     mr_counters_add(&decode->counters, MR_DECODE_REFUSED_SITES, refused);
     decode->refused_told += refused;
     for (; decode->announced < decode->sites->count; decode->announced++) {
