@@ -148,7 +148,7 @@ enum mr_bench_part {
     MR_BENCH_PART_REDUCE,
     MR_BENCH_PART_ANALYSIS, /* reconstruct + reduce */
     MR_BENCH_PART_LANE,
-    MR_BENCH_PART_DELTA,  /* one delta a loop, which `lane` is without */
+    MR_BENCH_PART_DELTA,  /* deltas, which `lane` is without */
     MR_BENCH_PART_WORKER, /* CPU time of a worker's process, from socket to delta */
     MR_BENCH_PART_COUNT
 };
@@ -168,8 +168,11 @@ void mr_bench_lane_play(struct mr_bench_lane *lane, const struct mr_bench_stream
 /* From one delta to the next where `paths` have gained, as in a worker whose shortest period is `least_ns`. */
 uint64_t mr_bench_lane_period(const struct mr_bench_lane *lane, uint64_t least_ns,
                               uint32_t paths);
-/* Processor time that it has had. */
+/* Plays make deltas, too, one each `period_ns` of the lane's time; 0: none, as at first. */
+void mr_bench_lane_set_period(struct mr_bench_lane *lane, uint64_t period_ns);
+/* Processor time that it has had; and what of that was for deltas. */
 uint64_t mr_bench_lane_spent_ns(const struct mr_bench_lane *lane);
+uint64_t mr_bench_lane_ticks_ns(const struct mr_bench_lane *lane);
 /* Makes a delta now. */
 void mr_bench_lane_tick(struct mr_bench_lane *lane);
 void mr_bench_lane_drain(struct mr_bench_lane *lane);

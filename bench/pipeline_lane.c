@@ -13,6 +13,8 @@
 
 #define STREAMS_MAX (1u << 20)
 #define TICK_NS MR_HOUR_NS
+#define LOOK_BYTES                                                                       \
+    (UINT32_C(256) << 10) /* of a stream, from one look at the clock to the next */
 #define CHECK(condition) ((condition) ? (void)0 : abort())
 
 struct ended {
@@ -31,7 +33,11 @@ struct mr_bench_lane {
     struct mr_reduce_config reduce;
     uint32_t stages;
     uint64_t now_ns, plays;
-    uint64_t spent_ns;             /* processor time that it has had */
+    uint64_t spent_ns;  /* processor time that it has had */
+    uint64_t looked_ns; /* of the thread, when that was last counted */
+    uint64_t period_ns,
+        due_ns;        /* of deltas; when the next is due, in time spent; 0: none */
+    uint64_t ticks_ns; /* of all time spent, that of deltas */
     struct mr_bench_replay replay; /* of a stream that was recorded */
     struct mr_buffer room;         /* a frame of it */
 };
@@ -163,21 +169,55 @@ struct mr_bench_lane *mr_bench_lane_new(const struct mr_bench_stream *stream,
     return lane;
 }
 
+static void count_time(struct mr_bench_lane *lane)
+{
+    uint64_t now_ns = mr_bench_cpu_ns();
+
+    lane->spent_ns += now_ns - lane->looked_ns;
+    lane->looked_ns = now_ns;
+}
+
+static void tick(struct mr_bench_lane *lane, uint64_t later_ns)
+{
+    uint64_t before_ns = lane->spent_ns;
+
+    lane->now_ns += later_ns;
+    CHECK(mr_graph_tick(lane->graph, lane->now_ns) == MR_OK);
+    count_time(lane);
+    lane->ticks_ns += lane->spent_ns - before_ns;
+    lane->due_ns = lane->spent_ns + lane->period_ns;
+}
+
+static void play_frames(struct mr_bench_lane *lane, const struct mr_bench_stream *stream)
+{
+    size_t unseen = 0;
+
+    for (uint32_t i = 0; i < stream->frame_count; i++) {
+        if (lane->plays > 0 && !stream->is_recorded &&
+            stream->frames[i].type != MR_FRAME_CHUNKS)
+            continue;
+        push(lane, &stream->frames[i]);
+        unseen += stream->frames[i].payload.size;
+        if (unseen < LOOK_BYTES)
+            continue;
+        unseen = 0;
+        count_time(lane);
+        if (lane->period_ns > 0 && lane->spent_ns >= lane->due_ns)
+            tick(lane, lane->period_ns);
+    }
+}
+
 void mr_bench_lane_play(struct mr_bench_lane *lane, const struct mr_bench_stream *stream)
 {
-    uint64_t start_ns = mr_bench_cpu_ns();
-
+    lane->looked_ns = mr_bench_cpu_ns();
     if (!lane->source)
         begin_source(lane, stream);
-    for (uint32_t i = 0; i < stream->frame_count; i++)
-        if (lane->plays == 0 || stream->is_recorded ||
-            stream->frames[i].type == MR_FRAME_CHUNKS)
-            push(lane, &stream->frames[i]);
+    play_frames(lane, stream);
     CHECK(!mr_source_is_broken(lane->source));
     if (stream->is_recorded)
         end_source(lane);
     lane->plays++;
-    lane->spent_ns += mr_bench_cpu_ns() - start_ns;
+    count_time(lane);
 }
 
 uint64_t mr_bench_lane_period(const struct mr_bench_lane *lane, uint64_t least_ns,
@@ -189,18 +229,26 @@ uint64_t mr_bench_lane_period(const struct mr_bench_lane *lane, uint64_t least_n
     return mr_reduce_period(&reduce, paths);
 }
 
+void mr_bench_lane_set_period(struct mr_bench_lane *lane, uint64_t period_ns)
+{
+    lane->period_ns = period_ns;
+    lane->due_ns = lane->spent_ns + period_ns;
+}
+
 uint64_t mr_bench_lane_spent_ns(const struct mr_bench_lane *lane)
 {
     return lane->spent_ns;
 }
 
+uint64_t mr_bench_lane_ticks_ns(const struct mr_bench_lane *lane)
+{
+    return lane->ticks_ns;
+}
+
 void mr_bench_lane_tick(struct mr_bench_lane *lane)
 {
-    uint64_t start_ns = mr_bench_cpu_ns();
-
-    lane->now_ns += TICK_NS;
-    CHECK(mr_graph_tick(lane->graph, lane->now_ns) == MR_OK);
-    lane->spent_ns += mr_bench_cpu_ns() - start_ns;
+    lane->looked_ns = mr_bench_cpu_ns();
+    tick(lane, TICK_NS);
 }
 
 void mr_bench_lane_drain(struct mr_bench_lane *lane)

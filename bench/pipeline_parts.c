@@ -84,20 +84,26 @@ static double run_plain(const struct parts *parts, struct lane_plain *plain)
     return (double)(mr_bench_cpu_ns() - start_ns);
 }
 
-static double run_lane(const struct parts *parts, uint32_t which)
+static double run_lane(const struct parts *parts, uint32_t which, double *deltas)
 {
-    uint64_t start_ns = mr_bench_cpu_ns();
+    struct mr_bench_lane *lane = parts->lanes[which];
+    uint64_t spent_ns = mr_bench_lane_spent_ns(lane);
+    uint64_t ticks_ns = mr_bench_lane_ticks_ns(lane);
 
-    mr_bench_lane_play(parts->lanes[which], &parts->stream);
-    return (double)(mr_bench_cpu_ns() - start_ns);
+    mr_bench_lane_play(lane, &parts->stream);
+    spent_ns = mr_bench_lane_spent_ns(lane) - spent_ns;
+    ticks_ns = mr_bench_lane_ticks_ns(lane) - ticks_ns;
+    *deltas += (double)ticks_ns;
+    return (double)(spent_ns - ticks_ns);
 }
 
 static double run_delta(const struct parts *parts)
 {
-    uint64_t start_ns = mr_bench_cpu_ns();
+    struct mr_bench_lane *lane = parts->lanes[MR_BENCH_STAGES - 1];
+    uint64_t ticks_ns = mr_bench_lane_ticks_ns(lane);
 
-    mr_bench_lane_tick(parts->lanes[MR_BENCH_STAGES - 1]);
-    return (double)(mr_bench_cpu_ns() - start_ns);
+    mr_bench_lane_tick(lane);
+    return (double)(mr_bench_lane_ticks_ns(lane) - ticks_ns);
 }
 
 static enum mr_status run_worker(struct parts *parts, double *ns)
@@ -125,10 +131,10 @@ static void advance(struct parts *parts)
 }
 
 /* All lanes, as none may miss a frame. */
-static void run_lanes(struct parts *parts, double lanes[MR_BENCH_STAGES])
+static void run_lanes(struct parts *parts, double lanes[MR_BENCH_STAGES], double *deltas)
 {
     for (uint32_t i = 0; i < MR_BENCH_STAGES; i++)
-        lanes[i] = run_lane(parts, i);
+        lanes[i] = run_lane(parts, i, deltas);
     parts->pushed += parts->stream.events;
 }
 
@@ -141,7 +147,7 @@ static void run_round(struct parts *parts, double ns[MR_BENCH_PART_COUNT])
     ns[MR_BENCH_PART_MEMCPY] += run_memcpy(parts);
     ns[MR_BENCH_PART_PLAIN] += run_plain(parts, parts->plain);
     ns[MR_BENCH_PART_CONSED] += run_plain(parts, parts->consed);
-    run_lanes(parts, lanes);
+    run_lanes(parts, lanes, &ns[MR_BENCH_PART_DELTA]);
     ns[MR_BENCH_PART_DECODE] += lanes[0];
     ns[MR_BENCH_PART_RECONSTRUCT] += lanes[1] - lanes[0];
     ns[MR_BENCH_PART_REDUCE] += lanes[2] - lanes[1];
@@ -161,39 +167,42 @@ static enum mr_status run_loop(struct parts *parts, double ns[MR_BENCH_PART_COUN
             return MR_END;
         run_round(parts, ns);
     }
-    ns[MR_BENCH_PART_DELTA] = run_delta(parts);
+    ns[MR_BENCH_PART_DELTA] += run_delta(parts);
     for (int i = 0; i < MR_BENCH_PART_WORKER; i++)
         ns[i] /= (double)(parts->pushed - before);
     return run_worker(parts, &ns[MR_BENCH_PART_WORKER]);
 }
 
 /*
- * As many rounds as a lane that does nothing else has from one delta to the next. After each, what was known of every path
- * begins anew, and what was in the caches was pushed out of them.
+ * As many rounds as a lane that does nothing else has from one delta to the next; in a round that is longer there are some. After each,
+ * what was known of every path begins anew, and what was in the caches was pushed out of them.
  */
-static uint32_t rounds_of(const struct parts *parts, const double ns[MR_BENCH_PART_COUNT])
+static void set_rounds(struct parts *parts, const double ns[MR_BENCH_PART_COUNT])
 {
+    struct mr_bench_lane *lane = parts->lanes[MR_BENCH_STAGES - 1];
     uint64_t least_ns = parts->bench->options.delta_ms * MR_MILLISECOND_NS;
-    uint64_t period_ns = mr_bench_lane_period(parts->lanes[MR_BENCH_STAGES - 1], least_ns,
-                                              lane_plain_paths(parts->plain));
-    double rounds =
-        ceil((double)period_ns / (ns[MR_BENCH_PART_LANE] * (double)parts->stream.events));
+    uint64_t period_ns =
+        mr_bench_lane_period(lane, least_ns, lane_plain_paths(parts->plain));
+    double round_ns = ns[MR_BENCH_PART_LANE] * (double)parts->stream.events;
+    double rounds = ceil((double)period_ns / round_ns);
 
-    return rounds < 1 ? 1 : rounds < ROUNDS_MAX ? (uint32_t)rounds : ROUNDS_MAX;
+    parts->rounds = rounds < 1 ? 1 : rounds < ROUNDS_MAX ? (uint32_t)rounds : ROUNDS_MAX;
+    if (least_ns > 0 && round_ns > (double)period_ns)
+        mr_bench_lane_set_period(lane, period_ns);
 }
 
 /* Until the lane has had WARM_NS, where a loop is longer than a play. MR_END: interrupted. */
 static enum mr_status warm_up(struct parts *parts)
 {
     const struct mr_bench_lane *lane = parts->lanes[MR_BENCH_STAGES - 1];
-    double lanes[MR_BENCH_STAGES];
+    double lanes[MR_BENCH_STAGES], deltas = 0;
 
     while (parts->bench->options.delta_ms > 0 && mr_bench_lane_spent_ns(lane) < WARM_NS) {
         for (uint32_t i = 0; i < parts->rounds; i++) {
             if (mr_interrupt_seen())
                 return MR_END;
             advance(parts);
-            run_lanes(parts, lanes);
+            run_lanes(parts, lanes, &deltas);
         }
         (void)run_delta(parts);
     }
@@ -244,7 +253,7 @@ static enum mr_status begin(struct parts *parts, const struct mr_stream_kind *ki
     for (int i = 0; i < LOOPS_WARM && status == MR_OK; i++)
         status = run_loop(parts, ns);
     if (status == MR_OK)
-        parts->rounds = rounds_of(parts, ns);
+        set_rounds(parts, ns);
     return status == MR_OK ? warm_up(parts) : status;
 }
 
