@@ -170,8 +170,9 @@ uint64_t mr_bench_lane_period(const struct mr_bench_lane *lane, uint64_t least_n
                               uint32_t paths);
 /* Plays make deltas, too, one each `period_ns` of the lane's time; 0: none, as at first. */
 void mr_bench_lane_set_period(struct mr_bench_lane *lane, uint64_t period_ns);
-/* Processor time that it has had; and what of that was for deltas. */
+/* Processor time that it has had; deltas that it made, and what of that was for them. */
 uint64_t mr_bench_lane_spent_ns(const struct mr_bench_lane *lane);
+uint64_t mr_bench_lane_ticks(const struct mr_bench_lane *lane);
 uint64_t mr_bench_lane_ticks_ns(const struct mr_bench_lane *lane);
 /* Makes a delta now. */
 void mr_bench_lane_tick(struct mr_bench_lane *lane);

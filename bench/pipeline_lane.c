@@ -36,8 +36,8 @@ struct mr_bench_lane {
     uint64_t spent_ns;  /* processor time that it has had */
     uint64_t looked_ns; /* of the thread, when that was last counted */
     uint64_t period_ns,
-        due_ns;        /* of deltas; when the next is due, in time spent; 0: none */
-    uint64_t ticks_ns; /* of all time spent, that of deltas */
+        due_ns; /* of deltas; when the next is due, in time spent; 0: none */
+    uint64_t ticks, ticks_ns;      /* deltas made; of all time spent, theirs */
     struct mr_bench_replay replay; /* of a stream that was recorded */
     struct mr_buffer room;         /* a frame of it */
 };
@@ -184,6 +184,7 @@ static void tick(struct mr_bench_lane *lane, uint64_t later_ns)
     lane->now_ns += later_ns;
     CHECK(mr_graph_tick(lane->graph, lane->now_ns) == MR_OK);
     count_time(lane);
+    lane->ticks++;
     lane->ticks_ns += lane->spent_ns - before_ns;
     lane->due_ns = lane->spent_ns + lane->period_ns;
 }
@@ -238,6 +239,11 @@ void mr_bench_lane_set_period(struct mr_bench_lane *lane, uint64_t period_ns)
 uint64_t mr_bench_lane_spent_ns(const struct mr_bench_lane *lane)
 {
     return lane->spent_ns;
+}
+
+uint64_t mr_bench_lane_ticks(const struct mr_bench_lane *lane)
+{
+    return lane->ticks;
 }
 
 uint64_t mr_bench_lane_ticks_ns(const struct mr_bench_lane *lane)

@@ -49,6 +49,7 @@ struct parts {
     uint64_t worker_lost;
     struct mr_error error;
     double ns[MR_BENCH_PART_COUNT][MR_BENCH_LOOPS_MAX];
+    double deltas[MR_BENCH_LOOPS_MAX];
 };
 
 static double run_memcpy(const struct parts *parts)
@@ -213,10 +214,13 @@ static enum mr_status warm_up(struct parts *parts)
 static enum mr_status measure(void *context, size_t index, uint32_t loop)
 {
     struct parts *parts = context;
+    const struct mr_bench_lane *lane = parts->lanes[MR_BENCH_STAGES - 1];
+    uint64_t deltas = mr_bench_lane_ticks(lane);
     double ns[MR_BENCH_PART_COUNT];
     enum mr_status status = run_loop(parts, ns);
 
     (void)index;
+    parts->deltas[loop] = (double)(mr_bench_lane_ticks(lane) - deltas);
     for (int i = 0; i < MR_BENCH_PART_COUNT && status == MR_OK; i++)
         parts->ns[i][loop] = ns[i];
     return status == MR_OK ? MR_OK : MR_END; /* what failed once is not tried again */
@@ -279,6 +283,18 @@ static uint64_t count_lost(const struct parts *parts)
     return parts->pushed - mr_bench_lane_counter(lane, "reduced");
 }
 
+/* How many deltas a loop had. */
+static enum mr_status add_deltas(struct parts *parts, const struct mr_stream_kind *kind,
+                                 const struct mr_rounds *rounds)
+{
+    char name[MR_RESULT_NAME_SIZE];
+
+    (void)snprintf(name, sizeof(name), "%s/%s/fused",
+                   mr_bench_part_names[MR_BENCH_PART_DELTA], kind->name);
+    return mr_pipeline_add(parts->bench, name, "deltas", "1", parts->deltas, rounds->kept,
+                           NULL, NULL);
+}
+
 /* The analysis beside the other bar. */
 static enum mr_status add_to_consed(struct parts *parts,
                                     const struct mr_stream_kind *kind,
@@ -313,6 +329,8 @@ static enum mr_status add_results(struct parts *parts, const struct mr_stream_ki
     }
     if (status == MR_OK)
         status = add_to_consed(parts, kind, rounds);
+    if (status == MR_OK)
+        status = add_deltas(parts, kind, rounds);
     for (size_t i = before; i < bench->results.count; i++) {
         struct mr_result *result = &bench->results.items[i];
         bool is_worker = strncmp(result->name, "worker/", 7) == 0;

@@ -52,6 +52,17 @@ def check_made(folder):
     check(sorted(path.name for path in out.iterdir()) == ["pipeline.jsonl", "pipeline.md", "pipeline.svg", "programs"], "left behind")
 
 
+def check_deltas(folder):
+    """A stream that plays for longer than from one delta to the next: deltas are made within a play, and nothing is lost by it."""
+    arguments = ["--loops", "2", "--stream", "mixed-1000", "--sweep", "none", "--part", "lane", "--json"]
+    deltas = []
+    for every_ms in ["0", "1"]:
+        lines = results(bench(folder, *arguments, "--delta-ms", every_ms))
+        check(find(lines, "lane/mixed-1000/fused", "ns_per_event")["lost"] == 0, f"lost with a delta each {every_ms} ms")
+        deltas.append(find(lines, "delta/mixed-1000/fused", "deltas")["value"])
+    check(deltas[0] == 1 and deltas[1] > 1, f"deltas a loop: {deltas}")
+
+
 def check_sweeps(folder):
     lines = results(bench(folder, *SHORT, "--stream", "none", "--sweep", "depth,streams,lanes,runner", "--json"))
     for stream in ["depth-1", "depth-10000", "streams-1", "streams-10000"]:
@@ -109,6 +120,7 @@ def test():
     with system.System() as place:
         check_bad_input(place.folder)
         check_made(place.folder)
+        check_deltas(place.folder)
         check_sweeps(place.folder)
         check_recorded(place.folder)
         check_imagined(place.folder)
