@@ -30,6 +30,9 @@
  */
 #define MR_KEEP_LOOP(index) __asm__ volatile("" : "+r"(index))
 
+/* On an array that a vector was stored to: what is read of it then is loaded, where compilers would take it out of the register. */
+#define MR_KEEP_STORED(array) __asm__ volatile("" : "+m"(array))
+
 /* Asks for the cache line of `address`, which will be read, or written to; any address. */
 #define MR_PREFETCH_READ(address) __builtin_prefetch((address), 0)
 #define MR_PREFETCH_WRITE(address) __builtin_prefetch((address), 1)

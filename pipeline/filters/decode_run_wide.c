@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The hot loop of decode with 256-bit vectors, four words at a time, compiled for AVX2 (pipeline/CMakeLists.txt). A word's slot
- * is loaded from both of its places and chosen without a branch: what programs call next is guessed wrong too often. The
- * loads are scalar ones, as gathers are slower (docs/why/2026-11-20-analysis.md).
+ * is loaded from both of its places and chosen without a branch: what programs call next is guessed wrong too often. Places are
+ * made by vectors; the loads are scalar ones, as gathers are slower (docs/why/2026-11-20-analysis.md).
  */
 #include "pipeline/filters/decode_run.h"
 
@@ -22,7 +22,8 @@ static_assert(sizeof(struct mr_event) == 16 && offsetof(struct mr_event, site) =
 /* A block's constants, in all lanes. */
 struct lanes {
     __m256i start, part, ns, mult;
-    __m128i shift;
+    __m256i keys; /* of the map's places, in the lower and upper halves */
+    __m128i shift, map_shift;
 };
 
 static MR_ALWAYS_INLINE __m256i in_all(uint64_t value)
@@ -30,13 +31,16 @@ static MR_ALWAYS_INLINE __m256i in_all(uint64_t value)
     return _mm256_set1_epi64x((long long)value);
 }
 
-static MR_ALWAYS_INLINE struct lanes lanes_of(const struct mr_words_base *base)
+static MR_ALWAYS_INLINE struct lanes lanes_of(const struct mr_words_base *base,
+                                              const struct mr_site_map *map)
 {
     return (struct lanes){.start = in_all(base->start),
                           .part = in_all(base->part),
                           .ns = in_all(base->ns),
                           .mult = in_all(base->mult),
-                          .shift = _mm_cvtsi32_si128((int)base->shift)};
+                          .keys = in_all(map->key | (uint64_t)map->other_key << 32),
+                          .shift = _mm_cvtsi32_si128((int)base->shift),
+                          .map_shift = _mm_cvtsi32_si128((int)map->shift)};
 }
 
 static MR_ALWAYS_INLINE __m256i load(const uint8_t *at)
@@ -49,39 +53,32 @@ static MR_ALWAYS_INLINE __m256i four(uint64_t a, uint64_t b, uint64_t c, uint64_
     return _mm256_set_epi64x((long long)d, (long long)c, (long long)b, (long long)a);
 }
 
-static MR_ALWAYS_INLINE uint32_t site_at(const uint8_t *at, uint32_t index)
+/* Both places of the four words' sites, as mr_site_map_place() has them: of a lane the first is the lower half. */
+static MR_ALWAYS_INLINE __m256i places_of(const struct lanes *lanes, __m256i sites)
 {
-    return mr_word_site(mr_get_u64(at + (size_t)MR_WORD_SIZE * index));
-}
-
-/* Of each lane, whether the slot is that of the word's site. */
-static MR_ALWAYS_INLINE __m256i is_of(__m256i slots, __m256i words)
-{
-    __m256i sites = _mm256_and_si256(words, in_all((uint64_t)MR_WORD_SITE_MASK << 32));
-
-    return _mm256_shuffle_epi32(_mm256_cmpeq_epi32(slots, sites), 0xf5);
+    return _mm256_srl_epi32(_mm256_mullo_epi32(sites, lanes->keys), lanes->map_shift);
 }
 
 /* The slots of the four words; false where one of them is in no place. */
-static MR_ALWAYS_INLINE bool find(const struct mr_site_map *map, const uint8_t *at,
+static MR_ALWAYS_INLINE bool find(const uint64_t *slots, const struct lanes *lanes,
                                   __m256i words, __m256i *found)
 {
-    const uint64_t *slots = map->slots;
-    const uint32_t shift = map->shift, key = map->key, other_key = map->other_key;
-    const uint32_t a = site_at(at, 0), b = site_at(at, 1);
-    const uint32_t c = site_at(at, 2), d = site_at(at, 3);
-    __m256i first = four(
-        slots[mr_site_map_place(a, key, shift)], slots[mr_site_map_place(b, key, shift)],
-        slots[mr_site_map_place(c, key, shift)], slots[mr_site_map_place(d, key, shift)]);
-    __m256i other = four(slots[mr_site_map_place(a, other_key, shift)],
-                         slots[mr_site_map_place(b, other_key, shift)],
-                         slots[mr_site_map_place(c, other_key, shift)],
-                         slots[mr_site_map_place(d, other_key, shift)]);
-    __m256i is_first = is_of(first, words);
-    __m256i is_any = _mm256_or_si256(is_first, is_of(other, words));
+    __m256i sites =
+        _mm256_and_si256(_mm256_shuffle_epi32(words, 0xf5), /* its upper half twice */
+                         _mm256_set1_epi32(MR_WORD_SITE_MASK));
+    uint32_t at[2 * GROUP] __attribute__((aligned(32)));
 
-    *found = _mm256_blendv_epi8(other, first, is_first);
-    return _mm256_testc_si256(is_any, in_all(UINT64_MAX));
+    _mm256_store_si256((__m256i *)(void *)at, places_of(lanes, sites));
+    MR_KEEP_STORED(at); /* eight loads are faster than as many extracts */
+    __m256i first = four(slots[at[0]], slots[at[2]], slots[at[4]], slots[at[6]]);
+    __m256i other = four(slots[at[1]], slots[at[3]], slots[at[5]], slots[at[7]]);
+    /* Upper halves alone count: what chooses and tests looks at bit 63. */
+    __m256d is_first = _mm256_castsi256_pd(_mm256_cmpeq_epi32(first, sites));
+    __m256d is_other = _mm256_castsi256_pd(_mm256_cmpeq_epi32(other, sites));
+
+    *found = _mm256_castpd_si256(_mm256_blendv_pd(_mm256_castsi256_pd(other),
+                                                  _mm256_castsi256_pd(first), is_first));
+    return _mm256_movemask_pd(_mm256_or_pd(is_first, is_other)) == 0xf;
 }
 
 static MR_ALWAYS_INLINE __m256i tell_ns(const struct lanes *lanes, __m256i now)
@@ -107,24 +104,24 @@ static MR_ALWAYS_INLINE void store(struct mr_event *out, __m256i words, __m256i 
 
 uint32_t mr_words_read_wide(struct mr_words *words, struct mr_event *out, uint32_t count)
 {
-    const struct mr_site_map map = words->map; /* in registers: `out` may be anything */
+    const uint64_t *slots = words->map.slots; /* in registers: `out` may be anything */
     const struct mr_words_base base = mr_words_base(&words->clock, words->ticks);
-    const struct lanes lanes = lanes_of(&base);
+    const struct lanes lanes = lanes_of(&base, &words->map);
     const uint8_t *at = words->at;
-    __m256i bad = _mm256_setzero_si256(), four_words, before, slots;
+    __m256i bad = _mm256_setzero_si256(), four_words, before, found;
     uint32_t done = 0;
 
-    if (count < GROUP || !map.slots)
+    if (count < GROUP || !slots)
         return 0;
     four_words = load(at);
     before = _mm256_permute4x64_epi64(four_words, 0x90); /* `now` tells of the first */
-    while (MR_LIKELY(find(&map, at, four_words, &slots))) {
+    while (MR_LIKELY(find(slots, &lanes, four_words, &found))) {
         __m256i now = _mm256_sub_epi32(four_words, lanes.start);
 
         MR_PREFETCH_READ((const void *)((uintptr_t)at + AHEAD));
         bad = _mm256_or_si256(bad, now);
         bad = _mm256_or_si256(bad, _mm256_sub_epi32(four_words, before)); /* bit 31 */
-        store(out + done, four_words, slots, tell_ns(&lanes, now));
+        store(out + done, four_words, found, tell_ns(&lanes, now));
         done += GROUP;
         at += (size_t)GROUP * MR_WORD_SIZE;
         if (count - done < GROUP)
