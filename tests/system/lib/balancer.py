@@ -25,10 +25,10 @@ def start(chain, workers):
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
-    config = chain.folder / "haproxy.cfg"
+    config = chain.folder / f"haproxy-{port}.cfg"
     servers = "".join(f"    server w{i} {worker.ready['listen']} check inter 100ms\n" for i, worker in enumerate(workers))
     config.write_text(CONFIG.format(port=port, servers=servers))
-    log = chain.folder / "haproxy.log"
+    log = chain.folder / f"haproxy-{port}.log"
     with open(log, "wb") as output:
         process = subprocess.Popen(["haproxy", "-db", "-f", str(config)], stdin=subprocess.DEVNULL, stdout=output, stderr=output,
                                    preexec_fn=system.die_with_parent)
