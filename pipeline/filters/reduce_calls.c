@@ -352,8 +352,7 @@ static enum mr_status make_outer(struct mr_reduce *reduce,
 }
 
 /* The calls of the open tree are outer frames from now on, and it is none. */
-static enum mr_status learn(struct mr_reduce *reduce, struct mr_reduce_stream *stream,
-                            uint64_t ns)
+static enum mr_status learn(struct mr_reduce *reduce, struct mr_reduce_stream *stream)
 {
     uint32_t root = stream->traces[0].frame;
     enum mr_status status;
@@ -361,7 +360,7 @@ static enum mr_status learn(struct mr_reduce *reduce, struct mr_reduce_stream *s
     MR_ASSERT(stream->trace_count == 1 && root < stream->depth);
     status = mr_reduce_count_part(reduce, stream);
     if (status == MR_OK && stream->has_links)
-        status = mr_reduce_links_drop(reduce, stream, ns);
+        status = mr_reduce_links_drop(reduce, stream);
     mr_reduce_exemplars_drop(reduce, &stream->traces[0]);
     mr_reduce_drop_trace(stream);
     for (uint32_t i = root; i < stream->depth && status == MR_OK; i++)
@@ -432,12 +431,12 @@ enum mr_status mr_reduce_step(struct mr_reduce *reduce, struct mr_reduce_stream 
     case MR_EVENT_LANDED_IN:
         return mr_reduce_marks_landing(stream, event);
     case MR_EVENT_LEARNED:
-        return learn(reduce, stream, event->ns);
+        return learn(reduce, stream);
     case MR_EVENT_STREAM_END:
         if (event->flags & MR_EVENT_END_HANDED_OVER)
             return mr_reduce_hand_over(reduce, stream, event->ns);
         MR_ASSERT(stream->depth == 0);
-        return stream->links ? mr_reduce_links_end(reduce, stream, event->ns) : MR_OK;
+        return stream->links ? mr_reduce_links_end(reduce, stream) : MR_OK;
     case MR_EVENT_LINK:
         return mr_reduce_link(reduce, stream, event);
     default:

@@ -31,6 +31,7 @@ static_assert(MR_RESUME_TRACES_MAX == MR_REDUCE_TRACES_OPEN, "a draft of each");
 
 #define EDGES_FIRST 4u
 #define TREES_MAX 256u /* of one attachment */
+#define END_UNKNOWN 0u /* instead of a time */
 
 /* A part that is not told yet. */
 struct draft {
@@ -143,17 +144,21 @@ static struct mr_id place_of(const struct mr_reduce *reduce,
     return above;
 }
 
-/* A part without a call tree, at `ns`. */
+/* A part without a call tree, which was over at `ns`; END_UNKNOWN: nothing is known of it past its last edge. */
 static enum mr_status tell_stub(struct mr_reduce *reduce, struct mr_reduce_stream *stream,
                                 struct draft *draft, uint64_t ns)
 {
     draft->path = place_of(reduce, stream);
     draft->node = (struct mr_id){0, 0};
-    draft->start_ns = draft->in.kind ? draft->in.ns : ns;
-    for (uint32_t i = 0; i < draft->out_count; i++)
+    MR_ASSERT(draft->in.kind != MR_EDGE_NONE || draft->out_count > 0);
+    draft->start_ns = draft->in.kind ? draft->in.ns : draft->out[0].ns;
+    draft->end_ns = ns > draft->start_ns ? ns : draft->start_ns;
+    for (uint32_t i = 0; i < draft->out_count; i++) {
         if (draft->out[i].ns < draft->start_ns)
             draft->start_ns = draft->out[i].ns;
-    draft->end_ns = ns > draft->start_ns ? ns : draft->start_ns;
+        if (draft->out[i].ns > draft->end_ns)
+            draft->end_ns = draft->out[i].ns;
+    }
     return tell(reduce, stream, draft, MR_PART_STUB);
 }
 
@@ -267,7 +272,7 @@ static enum mr_status come_in(struct mr_reduce *reduce, struct mr_reduce_stream 
     enum mr_status status = MR_OK;
 
     if (!draft) {
-        status = end_received(reduce, stream, edge->ns);
+        status = end_received(reduce, stream, END_UNKNOWN);
         draft = &links->next;
     }
     if (status != MR_OK)
@@ -296,7 +301,7 @@ static enum mr_status take_message(struct mr_reduce *reduce,
 
         mr_counters_add(&reduce->counters, MR_REDUCE_LINKS_MALFORMED, 1);
         if (event->site == MR_LINK_RECEIVE && !current(stream))
-            status = end_received(reduce, stream, event->ns);
+            status = end_received(reduce, stream, END_UNKNOWN);
         return status == MR_OK ? account(reduce, stream, true) : status;
     }
     return event->site == MR_LINK_SEND
@@ -330,7 +335,7 @@ static enum mr_status attach(struct mr_reduce *reduce, struct mr_reduce_stream *
 
     /* No call tree of the one before is open: that was left without its detach, and is over. */
     if (links->is_attached && stream->trace_count == links->trees_outside)
-        status = end_attached(reduce, stream, edge->ns);
+        status = end_attached(reduce, stream, END_UNKNOWN);
     if (status != MR_OK)
         return status;
     if (links->is_attached) {
@@ -392,7 +397,7 @@ static enum mr_status take_link(struct mr_reduce *reduce, struct mr_reduce_strea
         stream->links->nested = 0;
         return end_attached(reduce, stream, event->ns);
     case MR_LINK_LOST_RECEIVED:
-        return end_received(reduce, stream, event->ns);
+        return end_received(reduce, stream, END_UNKNOWN);
     }
     return MR_OK;
 }
@@ -510,14 +515,14 @@ enum mr_status mr_reduce_links_close(struct mr_reduce *reduce,
 }
 
 enum mr_status mr_reduce_links_drop(struct mr_reduce *reduce,
-                                    struct mr_reduce_stream *stream, uint64_t ns)
+                                    struct mr_reduce_stream *stream)
 {
     struct mr_reduce_links *links = stream->links;
     struct draft *draft = &links->trees[0];
     enum mr_status status = MR_OK;
 
     if (draft->is_used)
-        status = tell_stub(reduce, stream, draft, ns);
+        status = tell_stub(reduce, stream, draft, END_UNKNOWN);
     clear_draft(draft);
     links->trees_outside = 0;
     update(stream);
@@ -525,12 +530,12 @@ enum mr_status mr_reduce_links_drop(struct mr_reduce *reduce,
 }
 
 enum mr_status mr_reduce_links_end(struct mr_reduce *reduce,
-                                   struct mr_reduce_stream *stream, uint64_t ns)
+                                   struct mr_reduce_stream *stream)
 {
-    enum mr_status status = end_attached(reduce, stream, ns);
+    enum mr_status status = end_attached(reduce, stream, END_UNKNOWN);
 
     if (status == MR_OK)
-        status = end_received(reduce, stream, ns);
+        status = end_received(reduce, stream, END_UNKNOWN);
     mr_reduce_links_free(stream);
     return status;
 }

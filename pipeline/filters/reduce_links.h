@@ -24,10 +24,10 @@ enum mr_status mr_reduce_links_close(struct mr_reduce *reduce,
                                      const struct mr_event *close, bool is_incomplete);
 /* The open call tree is none after all: its root is an outer frame. */
 enum mr_status mr_reduce_links_drop(struct mr_reduce *reduce,
-                                    struct mr_reduce_stream *stream, uint64_t ns);
+                                    struct mr_reduce_stream *stream);
 /* The stream ends. */
 enum mr_status mr_reduce_links_end(struct mr_reduce *reduce,
-                                   struct mr_reduce_stream *stream, uint64_t ns);
+                                   struct mr_reduce_stream *stream);
 /* What is not told yet (pipeline/resume.h), borrowed from the stream. False: nothing. */
 bool mr_reduce_links_give(const struct mr_reduce_stream *stream,
                           struct mr_resume_links *given);

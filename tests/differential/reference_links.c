@@ -82,27 +82,37 @@ static void tell(struct ref *ref, struct ref_stream *stream, struct ref_part *pa
     ref->parts_end = &part->next;
 }
 
-static void tell_stub(struct ref *ref, struct ref_stream *stream, struct ref_part *part)
+static void note_time(struct ref_part *part, uint64_t ns)
 {
-    uint64_t ns = ref_ns(ref, stream->ticks), start = part->in.kind ? part->in.ns : ns;
+    part->start = ns < part->start ? ns : part->start;
+    part->end = ns > part->end ? ns : part->end;
+}
 
+/* From its first edge to its last; `is_over` says that it is only over now. */
+static void tell_stub(struct ref *ref, struct ref_stream *stream, struct ref_part *part,
+                      bool is_over)
+{
     part->is_stub = true;
     part->path = place_of(ref, stream);
+    part->start = UINT64_MAX;
+    part->end = 0;
+    if (part->in.kind)
+        note_time(part, part->in.ns);
     for (uint32_t i = 0; i < part->out_count; i++)
-        start = part->out[i].ns < start ? part->out[i].ns : start;
-    part->start = start;
-    part->end = ns > start ? ns : start;
+        note_time(part, part->out[i].ns);
+    if (is_over)
+        note_time(part, ref_ns(ref, stream->ticks));
     tell(ref, stream, part);
 }
 
-static void tell_attachment(struct ref *ref, struct ref_stream *stream)
+static void tell_attachment(struct ref *ref, struct ref_stream *stream, bool is_over)
 {
     struct ref_part *part = stream->attachment;
 
     if (part->root)
         tell(ref, stream, part);
     else
-        tell_stub(ref, stream, part);
+        tell_stub(ref, stream, part, is_over);
 }
 
 /* What an event of now belongs to; NULL: nothing. */
@@ -145,7 +155,7 @@ static void go_out(struct ref *ref, struct ref_stream *stream, struct ref_edge e
     }
     if (is_stub) {
         part->status = stream->is_unsure ? REF_INCOMPLETE : REF_OK;
-        tell_stub(ref, stream, part);
+        tell_stub(ref, stream, part, false);
     }
 }
 
@@ -156,14 +166,14 @@ static void end_edge(struct ref *ref, struct ref_stream *stream, struct ref_edge
 
     stub->in = edge;
     take_trace(stub, trace);
-    tell_stub(ref, stream, stub);
+    tell_stub(ref, stream, stub, false);
 }
 
 /* No call tree came that would have been the one of what was received. */
-static void end_waiting(struct ref *ref, struct ref_stream *stream)
+static void end_waiting(struct ref *ref, struct ref_stream *stream, bool is_over)
 {
     if (stream->waiting)
-        tell_stub(ref, stream, stream->waiting);
+        tell_stub(ref, stream, stream->waiting, is_over);
     stream->waiting = NULL;
 }
 
@@ -173,7 +183,7 @@ static void come_in(struct ref *ref, struct ref_stream *stream, struct ref_edge 
     struct ref_part *part = current(stream);
 
     if (!part) { /* the next call tree's */
-        end_waiting(ref, stream);
+        end_waiting(ref, stream, false);
         part = stream->waiting = new_part();
     }
     if (part->in.kind || part->out_count > 0 || part->root)
@@ -183,7 +193,7 @@ static void come_in(struct ref *ref, struct ref_stream *stream, struct ref_edge 
     take_trace(part, trace);
 }
 
-static void end_attachment(struct ref *ref, struct ref_stream *stream)
+static void end_attachment(struct ref *ref, struct ref_stream *stream, bool is_over)
 {
     struct ref_call *roots[TREES_OPEN];
     uint32_t count = open_roots(stream, roots);
@@ -193,7 +203,7 @@ static void end_attachment(struct ref *ref, struct ref_stream *stream)
     if (count > stream->trees_outside)
         roots[stream->trees_outside]->part = stream->attachment; /* goes on by itself */
     else
-        tell_attachment(ref, stream);
+        tell_attachment(ref, stream, is_over);
     stream->attachment = NULL;
 }
 
@@ -203,7 +213,7 @@ static void attach(struct ref *ref, struct ref_stream *stream, struct ref_edge e
     uint32_t count = open_roots(stream, roots);
 
     if (stream->attachment && count == stream->trees_outside)
-        end_attachment(ref, stream); /* its detach is missing */
+        end_attachment(ref, stream, false); /* its detach is missing */
     if (stream->attachment) {
         stream->nested++;
         end_edge(ref, stream, edge, NULL);
@@ -244,12 +254,12 @@ void ref_lose_links(struct ref *ref, struct ref_stream *stream)
     stream->attaches = 0;
     stream->nested = 0;
     stream->attach_call = NULL;
-    end_attachment(ref, stream);
+    end_attachment(ref, stream, true);
 }
 
 void ref_lose_received(struct ref *ref, struct ref_stream *stream)
 {
-    end_waiting(ref, stream);
+    end_waiting(ref, stream, false);
 }
 
 void ref_take_link(struct ref *ref, struct ref_stream *stream,
@@ -263,7 +273,7 @@ void ref_take_link(struct ref *ref, struct ref_stream *stream,
         if (link->span == 0 || ref_id_is_zero(&link->trace)) {
             if (link->kind == REF_RECEIVE && !stream->attachment &&
                 open_roots(stream, roots) == 0)
-                end_waiting(ref, stream);
+                end_waiting(ref, stream, false);
             return;
         }
         edge.kind = REF_EDGE_MESSAGE;
@@ -282,13 +292,13 @@ void ref_take_link(struct ref *ref, struct ref_stream *stream,
         note_attach(stream);
         attach(ref, stream, edge);
     } else if (link->kind == REF_DONE) {
-        end_waiting(ref, stream);
+        end_waiting(ref, stream, true);
     } else {
         note_detach(stream);
         if (stream->nested > 0)
             stream->nested--;
         else
-            end_attachment(ref, stream);
+            end_attachment(ref, stream, true);
     }
 }
 
@@ -351,15 +361,15 @@ void ref_link_root_over(struct ref *ref, struct ref_stream *stream, struct ref_c
 void ref_link_learned(struct ref *ref, struct ref_stream *stream, struct ref_call *root)
 {
     if (root->part)
-        tell_stub(ref, stream, root->part);
+        tell_stub(ref, stream, root->part, false);
     root->part = NULL;
     stream->trees_outside = 0;
 }
 
 void ref_end_links(struct ref *ref, struct ref_stream *stream)
 {
-    end_attachment(ref, stream);
-    end_waiting(ref, stream);
+    end_attachment(ref, stream, false);
+    end_waiting(ref, stream, false);
 }
 
 /* The calls are about to be freed, and are over. */

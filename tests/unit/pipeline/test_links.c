@@ -274,9 +274,9 @@ static void a_receive_that_is_over_is_that_of_no_later_call_tree(void **state)
     expect("r1 e +1 s2 -1", "nowhere()@10+10 <m1@10\nf1@30+20 >m2@40\n");
     expect("+9 r1 e r2 +1 -1 e +2 s3 -2 -9",
            "outer9()@20+10 <m1@20\nf1@50+10 <m2@40\nf2@80+20 >m3@90\n");
-    expect("r1 r0 +1 s2 -1", "nowhere()@10+10 <m1@10\nf1@30+20 >m2@40\n");
+    expect("r1 r0 +1 s2 -1", "nowhere()@10+0 <m1@10\nf1@30+20 >m2@40\n");
     /* its call tree may be among what was lost */
-    expect("r1 l +1 s2 -1", "nowhere()@10+10 <m1@10\nf1@30+20 >m2@40\n");
+    expect("r1 l +1 s2 -1", "nowhere()@10+0 <m1@10\nf1@30+20 >m2@40\n");
     /* one that is open goes on, and so does what is attached meanwhile */
     expect("r1 +1 e s2 -1", "f1@20+30 <m1@10 >m2@40\n");
     expect("a1 +1 e s2 -1 d", "f1@20+30 <h1@10 >m2@40\n");
@@ -295,7 +295,7 @@ static void links_outside_of_call_trees_are_stubs(void **state)
     (void)state;
     expect("s1 +1 -1", "nowhere()@10+0 >m1@10\n");
     expect("+9 c1 c2 -9", "outer9()@20+0 >h1@20\nouter9()@30+0 >h2@30\n");
-    expect("r1 r2 +1 -1", "nowhere()@10+10 <m1@10\nf1@30+10 <m2@20\n");
+    expect("r1 r2 +1 -1", "nowhere()@10+0 <m1@10\nf1@30+10 <m2@20\n");
     expect("r1", "nowhere()@10+0 <m1@10\n");
 }
 
@@ -391,7 +391,7 @@ static void an_attach_outside_of_what_was_called_takes_the_place_of_the_one_befo
     (void)state;
     expect("a1 +1 -1 a2 +2 -2 d +3 s4 -3",
            "f1@20+10 <h1@10\nf2@50+10 <h2@40\nf3@80+20 >m4@90\n");
-    expect("a1 a2 +2 -2 d", "nowhere()@10+10 <h1@10\nf2@30+10 <h2@20\n");
+    expect("a1 a2 +2 -2 d", "nowhere()@10+0 <h1@10\nf2@30+10 <h2@20\n");
     /* of one within a call tree, too, and of one within that */
     expect("+1 a1 +2 -2 a2 +3 -3 d -1", "f2@30+10 <h1@20\nf3@60+10 <h2@50\n");
     expect("a1 +1 a2 -1 a3 +3 -3 d +4 s5 -4",
