@@ -39,6 +39,7 @@ CHAINS = {
     "one-worker": one_worker(),
     "six-lanes": one_worker("--lanes", "6", "--drivers", "2", "--lane-of", "sender"),
     "filter-per-thread": one_worker("--lanes", "2", "--placement", "threads"),
+    "no-custody": one_worker("--custody", "none"),
     "one-each": one_each,
     "few-parts": few_parts,
     "haproxy": behind_haproxy,

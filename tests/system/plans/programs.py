@@ -32,7 +32,7 @@ def connect_all(count):
 class Programs:
     """Of one plan; `name` is in front of their applications' names."""
 
-    def __init__(self, chain, binary, plan, name, endpoints, prefixes=None, **variables):
+    def __init__(self, chain, binary, plan, name, endpoints, clocks=("tsc",), **variables):
         self.folder = chain.folder / name
         self.folder.mkdir()
         self.name, self.plan = name, plan
@@ -43,9 +43,9 @@ class Programs:
             file.write_text(plan.text(number))
             sockets = [str(end.fileno()) if end else "-" for end in ends[number]]
             environment = chain.environment(MILLRACE_ENDPOINT=endpoints[number % len(endpoints)], MILLRACE_APP=self.app(number),
-                                            MILLRACE_POLICY="block", MILLRACE_BLOCK_TIMEOUT="60s", MILLRACE_EXIT_TIMEOUT="60s", **variables)
-            prefix = prefixes[number % len(prefixes)] if prefixes else []
-            self.running.append(subprocess.Popen([*prefix, binary, file, self.folder / f"log.{number}", ",".join(sockets)],
+                                            MILLRACE_POLICY="block", MILLRACE_BLOCK_TIMEOUT="60s", MILLRACE_EXIT_TIMEOUT="60s",
+                                            MILLRACE_CLOCK=clocks[number % len(clocks)], **variables)
+            self.running.append(subprocess.Popen([binary, file, self.folder / f"log.{number}", ",".join(sockets)],
                                                  env=environment, pass_fds=[end.fileno() for end in ends[number] if end], text=True,
                                                  stdin=subprocess.PIPE, stdout=subprocess.PIPE, preexec_fn=system.die_with_parent))
         for end in (end for row in ends for end in row if end):

@@ -7,8 +7,12 @@ import joined
 import system
 
 ROWS_MAX = 10000
-# Of a time between two events, where two programs' clocks are compared by the time of day, and where one program's is converted.
-SLACK_NS, SLACK_OF_ONE_NS = 5_000_000, 200_000
+
+# How far a time between two events may be off what the log says of it: where two programs' clocks are compared by the time of day, and
+# where one program's is converted.
+Slack = collections.namedtuple("Slack", "of_two_ns of_one_ns")
+PRECISE = Slack(5_000_000, 200_000)
+HYBRID = Slack(100_000_000, 100_000_000)  # between two looks at the clock a thread gives the time, which may have to wait for a processor
 
 
 class Said:
@@ -55,25 +59,26 @@ def edges_of(node):
         yield from edges_of(child)
 
 
-def edge_differences(text, edge, known):
+def edge_differences(text, edge, known, slack):
     """`edge`: what the API says of one node's; `known`: (sent, received, of one source) of each trace that has it."""
     count = edge["count"] if edge else 0
     if count != len(known):
         yield f"an edge counts {count}, not {len(known)}: {text}"
     if not known or count != len(known):
         return
-    slack = SLACK_OF_ONE_NS if all(is_one for _, _, is_one in known) else SLACK_NS
+    is_of_one = all(is_one for _, _, is_one in known)
+    slack_ns = slack.of_one_ns if is_of_one else slack.of_two_ns
     least = [max(0, received.before_ns - sent.after_ns) for sent, received, _ in known]
     most = [max(0, received.after_ns - sent.before_ns) for sent, received, _ in known]
-    if not sum(least) - slack * count <= edge["time_ns"] <= sum(most) + slack * count:
+    if not sum(least) - slack_ns * count <= edge["time_ns"] <= sum(most) + slack_ns * count:
         yield f"edges took {edge['time_ns']} ns, not {sum(least)} to {sum(most)}: {text}"
-    if edge["min_ns"] < min(least) - slack or edge["max_ns"] > max(most) + slack:
+    if edge["min_ns"] < min(least) - slack_ns or edge["max_ns"] > max(most) + slack_ns:
         yield f"an edge took {edge['min_ns']} to {edge['max_ns']} ns, not {min(least)} to {max(most)}: {text}"
-    if edge["clamped"] and slack == SLACK_OF_ONE_NS:
+    if edge["clamped"] and is_of_one and slack is PRECISE:
         yield f"{edge['clamped']} edges are clamped within a program: {text}"
 
 
-def row_differences(text, said, known):
+def row_differences(text, said, known, slack):
     counts = tuple(said[status] if said else 0 for status in joined.STATUSES)
     expected = tuple(known.counts.values()) if known else (0, 0, 0)
     if counts != expected:
@@ -85,13 +90,13 @@ def row_differences(text, said, known):
         yield f"the slowest trace {said['slowest']} is not of this shape: {text}"
     if known.took_ns and known.traces and not said["slowest"]:
         yield f"no slowest trace: {text}"
-    if known.took_ns and said["max_ns"] > max(known.took_ns) + SLACK_NS:
+    if known.took_ns and said["max_ns"] > max(known.took_ns) + slack.of_two_ns:
         yield f"a trace took {said['max_ns']} ns, not at most {max(known.took_ns)}: {text}"
     edges = list(edges_of(said["tree"]))
     if len(edges) != len(known.edges):
         yield f"{len(edges)} edges, not {len(known.edges)}: {text}"
     for edge, each in zip(edges, known.edges):
-        yield from edge_differences(text, edge, each)
+        yield from edge_differences(text, edge, each, slack)
 
 
 def counters(master):
@@ -130,18 +135,18 @@ def ledger_differences(master, known, part_count, lost):
         yield f"of {part_count} parts, {known.incomplete_parts} in incomplete traces: {parts}"
 
 
-def joined_differences(said, known):
+def joined_differences(said, known, slack):
     for text in sorted(set(said.rows) | set(known.rows)):
-        yield from row_differences(text, said.rows.get(text), known.rows.get(text))
+        yield from row_differences(text, said.rows.get(text), known.rows.get(text), slack)
 
 
-def differences(master, streams):
+def differences(master, streams, slack=PRECISE):
     """All between what the master says and what the streams of all its programs were, as lines. No part waits any more."""
     parts = [part for stream in streams for part in stream.parts]
     known = joined.Joined(parts)
     counted = sum((stream.counters for stream in streams), collections.Counter())
     said_counters = counters(master)
-    yield from joined_differences(Said(master), known)
+    yield from joined_differences(Said(master), known, slack)
     yield from ledger_differences(master, known, len(parts), counted["reduce_links_past_limit"])
     yield from call_differences(master, streams)
     for name in ("reduce_links_malformed", "reduce_links_unmatched", "reduce_links_past_limit"):

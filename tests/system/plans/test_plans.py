@@ -25,6 +25,8 @@ from system import check
 CHAINS_AT_ONCE = 3
 PLANS_AT_ONCE = 3
 JOIN_TIMEOUT_S = 6  # since the last part of a trace came; a plan's programs end within one or two
+CLOCKS = ("tsc", "tsc", "hybrid", "monotonic")
+ENCODINGS = ("words", "compact", "compact+zstd")
 SHOWN = 20  # differences
 HERE = pathlib.Path(__file__).parent
 SOURCES = [HERE / name for name in ("program.c", "program_plan.c", "program_log.c")]
@@ -44,8 +46,11 @@ class Run:
         self.master = chain.master("--join-timeout", f"{JOIN_TIMEOUT_S}s", store=chain.folder / f"store-{name}")
         endpoints, self.workers = chains.CHAINS[name](chain, self.master.endpoint)
         plans = [plan.Plan(f"{seed} {number}") for number in range(PLANS_AT_ONCE)]
-        self.programs = [programs.Programs(chain, binary, each, f"{name}-{number}-", endpoints) for number, each in enumerate(plans)]
-        print(f"{name}: " + "; ".join(" ".join(sorted(each.habits)) or "no habits" for each in plans))
+        choice = random.Random(seed)
+        self.clocks, encoding = choice.choices(CLOCKS, k=3), choice.choice(ENCODINGS)
+        self.programs = [programs.Programs(chain, binary, each, f"{name}-{number}-", endpoints, self.clocks,
+                                           MILLRACE_ENCODING=encoding) for number, each in enumerate(plans)]
+        print(f"{name}, {' '.join(self.clocks)}, {encoding}: " + "; ".join(" ".join(sorted(each.habits)) or "no habits" for each in plans))
 
     def wait(self, chain):
         for each in self.programs:
@@ -57,7 +62,7 @@ class Run:
         system.wait_until(lambda: self.master.get("/api/v1/traces")["parts_waiting"] == 0, 60, f"{self.name}: no part waits")
         streams = [stream for each in self.programs for stream in each.streams()]
         print(f"{self.name}: {sum(len(stream.parts) for stream in streams)} parts, traces {said.Said(self.master).sums()}")
-        return list(said.differences(self.master, streams))
+        return list(said.differences(self.master, streams, said.HYBRID if "hybrid" in self.clocks else said.PRECISE))
 
 
 def keep(folder, seed, differences):
