@@ -111,16 +111,19 @@ def counter_differences(what, said, known):
             yield f"{what} {name}: {said[name]}, not {known[name]}"
 
 
-def call_differences(master, streams):
-    calls, entries = collections.Counter(), collections.Counter()
+def call_count_differences(master, streams):
+    calls = collections.Counter()
     for row in master.get(f"/api/v1/functions?limit={ROWS_MAX}")["functions"]:
         calls[row["name"]] += row["calls"]
+    yield from counter_differences("calls of", calls, sum((stream.call_counts for stream in streams), collections.Counter()))
+
+
+def entry_differences(master, streams):
+    entries = collections.Counter()
     for row in master.get(f"/api/v1/entries?limit={ROWS_MAX}")["entries"]:
         for status in joined.STATUSES:
             entries[(row["app"], row["name"], status)] += row[status]
-    known_calls = sum((stream.call_counts for stream in streams), collections.Counter())
     known_entries = sum((stream.entries for stream in streams), collections.Counter())
-    yield from counter_differences("calls of", calls, known_calls)
     yield from counter_differences("entries", collections.Counter({key: count for key, count in entries.items() if count}), known_entries)
 
 
@@ -148,7 +151,8 @@ def differences(master, streams, slack=PRECISE):
     said_counters = counters(master)
     yield from joined_differences(Said(master), known, slack)
     yield from ledger_differences(master, known, len(parts), counted["reduce_links_past_limit"])
-    yield from call_differences(master, streams)
+    yield from call_count_differences(master, streams)
+    yield from entry_differences(master, streams)
     for name in ("reduce_links_malformed", "reduce_links_unmatched", "reduce_links_past_limit"):
         if said_counters.get(name, 0) != counted[name]:
             yield f"{name}: {said_counters.get(name, 0)}, not {counted[name]}"

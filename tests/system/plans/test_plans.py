@@ -5,7 +5,7 @@ chosen at random: what the master joins is what the programs' own logs say, by a
     MR_TEST_SEED      begins there; else with the hour
     MR_PLANS_ROUNDS   how many rounds, each of three chains with three plans each; 1
 
-What a round that failed has left is in BUILD/plans-failed."""
+What a round that failed has left is in BUILD/plans-failed/TEST."""
 import os
 import pathlib
 import random
@@ -65,39 +65,47 @@ class Run:
         return list(said.differences(self.master, streams, said.HYBRID if "hybrid" in self.clocks else said.PRECISE))
 
 
-def keep(folder, seed, differences):
-    shutil.copytree(folder, KEPT, ignore=shutil.ignore_patterns("program", "*.sock"))
-    (KEPT / "differences").write_text("\n".join(differences) + "\n")
-    print(f"what is left of it is in {KEPT}; again: MR_TEST_SEED={seed:#x} ctest -R '^plans$' -V")
+def keep(folder, name, seed, differences):
+    kept = KEPT / name
+    shutil.copytree(folder, kept, ignore=shutil.ignore_patterns("program", "*.sock"))
+    (kept / "differences").write_text("\n".join(differences) + "\n")
+    print(f"what is left of it is in {kept}; again: MR_TEST_SEED={seed:#x} ctest -R '^{name}$' -V")
 
 
-def run_round(seed):
-    choice = random.Random(seed)
-    names = [name for name in chains.CHAINS if shutil.which("haproxy") or name not in chains.NEED_HAPROXY]
+def run_round(name, seed, run):
+    """run(chain, seed) gives differences."""
     with system.System() as chain:
-        binary = system.compile_program(chain.folder / "program", SOURCES)
-        runs = [Run(chain, binary, name, f"{seed} {name}") for name in choice.sample(names, CHAINS_AT_ONCE)]
-        differences = []
         try:
-            for run in runs:
-                run.wait(chain)
-            for run in runs:
-                differences += [f"{run.name}: {line}" for line in run.differences()]
+            differences = run(chain, seed)
         except (system.Failure, ValueError) as failure:
-            differences.append(str(failure))
+            differences = [str(failure)]
         if differences:
-            keep(chain.folder, seed, differences)
+            keep(chain.folder, name, seed, differences)
         check(not differences, "\n".join([f"{len(differences)} differences", *differences[:SHOWN]]))
-        for run in runs:
-            chain.stop(run.master)
+
+
+def run_rounds(name, run):
+    seed = first_seed()
+    shutil.rmtree(KEPT / name, ignore_errors=True)
+    for number in range(int(os.environ.get("MR_PLANS_ROUNDS", "1"))):
+        print(f"MR_TEST_SEED={seed + number:#x}", flush=True)
+        run_round(name, seed + number, run)
+
+
+def run_chains(chain, seed):
+    names = [name for name in chains.CHAINS if shutil.which("haproxy") or name not in chains.NEED_HAPROXY]
+    binary = system.compile_program(chain.folder / "program", SOURCES)
+    runs = [Run(chain, binary, name, f"{seed} {name}") for name in random.Random(seed).sample(names, CHAINS_AT_ONCE)]
+    for run in runs:
+        run.wait(chain)
+    differences = [f"{run.name}: {line}" for run in runs for line in run.differences()]
+    for run in runs:
+        chain.stop(run.master)
+    return differences
 
 
 def test():
-    seed = first_seed()
-    shutil.rmtree(KEPT, ignore_errors=True)
-    for number in range(int(os.environ.get("MR_PLANS_ROUNDS", "1"))):
-        print(f"MR_TEST_SEED={seed + number:#x}", flush=True)
-        run_round(seed + number)
+    run_rounds("plans", run_chains)
 
 
 if __name__ == "__main__":

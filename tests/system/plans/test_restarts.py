@@ -1,0 +1,181 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Random plans through three levels of workers, the lowest behind HAProxy, while servers end and start again at their addresses, on their
+spools and store:
+
+    gentle   workers by SIGTERM, the master by SIGKILL: nothing differs from what the programs' logs say
+    rough    workers by SIGKILL, too, so that programs go on at other workers, which do not know what is open: traces are incomplete
+
+At last the master ends once more: from its store it answers as before."""
+import collections
+import os
+import random
+import shutil
+import signal
+import socket
+import sys
+import time
+
+sys.path.insert(0, os.path.join(os.environ["MR_SOURCE"], "tests", "system", "lib"))
+sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+import balancer  # pylint: disable=wrong-import-position
+import joined  # pylint: disable=wrong-import-position
+import plan  # pylint: disable=wrong-import-position
+import programs  # pylint: disable=wrong-import-position
+import said  # pylint: disable=wrong-import-position
+import system  # pylint: disable=wrong-import-position
+import test_plans  # pylint: disable=wrong-import-position
+
+REQUESTS, PAUSE_US = 90, 30_000
+JOIN_TIMEOUT_S = 10  # longer than any server is away
+# One call tree is open in a stream when it moves, so that it is whole at last (OPERATIONS.md, "What is lost when").
+HABITS = {
+    "gentle": {"several", "empty", "unattached", "detached-twice", "dropped", "unreadable", "headless", "never", "inside", "no-begin",
+               "two-roots", "slow"},
+    "rough": {"several", "unattached", "dropped", "never", "inside", "two-roots", "slow"},
+}
+ANSWERS = ("/api/v1/traces?limit=10000", "/api/v1/ledger", "/api/v1/functions?limit=10000", "/api/v1/entries?limit=10000",
+           "/api/v1/shapes?limit=10000")
+
+
+def free_address():
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        return f"127.0.0.1:{free.getsockname()[1]}"
+
+
+class Standing:
+    """A server that can end and start again: start(listen) starts it."""
+
+    def __init__(self, chain, start):
+        self.chain, self.start, self.listen = chain, start, free_address()
+        self.server = start(self.listen)
+
+    def restart(self, how):
+        if how == signal.SIGTERM:
+            self.chain.stop(self.server)
+        else:
+            self.server.process.kill()
+            self.server.process.wait()
+        self.server = self.start(self.listen)
+
+
+class Levels:
+    """Two workers, two, and one, and a master."""
+
+    def __init__(self, chain, name):
+        self.chain, self.name = chain, name
+        http = free_address()
+        self.master = Standing(chain, lambda listen: chain.master("--join-timeout", f"{JOIN_TIMEOUT_S}s", listen=listen, http=http,
+                                                                  store=chain.folder / f"store-{name}"))
+        self.top = self.worker(3, self.master)
+        self.middle = [self.worker(2, self.top) for _ in range(2)]
+        self.low = [self.worker(1, *self.middle) for _ in range(2)]
+        self.endpoint = balancer.start(chain, [worker.server for worker in self.low])
+        self.workers = [*self.low, *self.middle, self.top]
+
+    def worker(self, level, *above):
+        forward = ",".join(at.server.endpoint for at in above)
+        return Standing(self.chain, lambda listen: self.chain.worker(
+            forward, "--source-grace", "2s", "--spool", str(self.chain.folder / f"spool-{self.name}-{listen}"), listen=listen, level=level))
+
+    def disturb(self, random_):
+        how = signal.SIGKILL if self.name == "rough" and random_.random() < 0.5 else signal.SIGTERM
+        if random_.random() < 0.25:
+            self.master.restart(signal.SIGKILL)
+        else:
+            random_.choice(self.workers).restart(how)
+
+    def stop(self):
+        for worker in self.workers:
+            self.chain.stop(worker.server)
+
+
+def json_differences(given, expected, place=""):
+    """Of two answers, the places where they differ."""
+    if type(given) is not type(expected) or not isinstance(given, (dict, list)):
+        if given != expected:
+            yield f"{place}: {given}, not {expected}"
+    elif isinstance(given, list):
+        if len(given) != len(expected):
+            yield f"{place}: {len(given)} of them, not {len(expected)}"
+        for number, pair in enumerate(zip(given, expected)):
+            yield from json_differences(*pair, f"{place}[{number}]")
+    else:
+        for key in sorted(set(given) | set(expected)):
+            yield from json_differences(given.get(key), expected.get(key), f"{place}.{key}")
+
+
+def rough_differences(master, streams):
+    """No trace is whole that was none, every call and event is accounted for."""
+    known = joined.Joined([part for stream in streams for part in stream.parts])
+    whole = collections.Counter()
+    for text, row in said.Said(master).rows.items():
+        for status in ("ok", "failed"):
+            whole[status] += row[status]
+            expected = known.rows[text].counts[status] if text in known.rows else 0
+            if row[status] > expected:
+                yield f"{row[status]} are {status}, not at most {expected}: {text}"
+    print(f"rough: {dict(whole)} of {known.sums()}")
+    ledger, parts = (master.get("/api/v1/ledger")[what] for what in ("ledger", "parts"))
+    if not ledger["balanced"] or ledger["lost"] or ledger["held"] or not parts["balanced"]:
+        yield f"{ledger}, {parts}"
+    yield from said.call_count_differences(master, streams)
+
+
+class Run:
+    def __init__(self, chain, binary, name, seed):
+        self.name, self.random = name, random.Random(f"{seed} {name}")
+        self.levels = Levels(chain, name)
+        each = plan.Plan(f"{seed} {name}", requests=REQUESTS, habits=HABITS[name])
+        each.pause_us = PAUSE_US
+        self.programs = programs.Programs(chain, binary, each, name, [self.levels.endpoint])
+        self.rounds = 0
+
+    def disturb(self):
+        """True while the programs run."""
+        if self.programs.are_running():
+            self.levels.disturb(self.random)
+            self.rounds += 1
+        return self.programs.are_running()
+
+    def answers(self):
+        """Once no part waits; but for what is said of the process."""
+        master = self.levels.master.server
+        system.wait_until(lambda: master.get("/api/v1/traces")["parts_waiting"] == 0, 60, f"{self.name}: no part waits")
+        return {path: {key: value for key, value in master.get(path).items() if key not in ("generation", "stages")} for path in ANSWERS}
+
+    def differences(self):
+        self.answers()
+        master, streams = self.levels.master.server, self.programs.streams()
+        print(f"{self.name}: {self.rounds} times a server ended; {sum(len(stream.parts) for stream in streams)} parts, "
+              f"traces {said.Said(master).sums()}")
+        return list((rough_differences if self.name == "rough" else said.differences)(master, streams))
+
+    def store_differences(self):
+        before = self.answers()
+        self.levels.master.restart(signal.SIGTERM)
+        for (path, after), answer in zip(self.answers().items(), before.values()):
+            yield from (f"{path}: {line}" for line in json_differences(after, answer))
+
+
+def run_both(chain, seed):
+    binary = system.compile_program(chain.folder / "program", test_plans.SOURCES)
+    runs = [Run(chain, binary, name, seed) for name in HABITS]
+    while any([run.disturb() for run in runs]):
+        time.sleep(runs[0].random.uniform(0.1, 0.4))  # moments of no request's choosing
+    for run in runs:
+        run.programs.wait()
+        run.levels.stop()
+    differences = [f"{run.name}: {line}" for run in runs for line in run.differences()]
+    return differences + [f"{run.name}, from the store: {line}" for run in runs for line in run.store_differences()]
+
+
+def test():
+    if not shutil.which("haproxy"):
+        print("no HAProxy here: skipped")
+        sys.exit(system.SKIP)
+    test_plans.run_rounds("plans_restarts", run_both)
+
+
+if __name__ == "__main__":
+    system.main(test)
