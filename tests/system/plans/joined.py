@@ -7,6 +7,7 @@ is a call tree f1, which called f2, of program p0; it handed one or more times w
 other, and sent a message that no call tree of p1 received, but that came where another one was sent, which nobody received."""
 
 STATUSES = ("ok", "failed", "incomplete")
+NODES_MAX = 256  # of a joined shape; of one with more, its root alone is kept
 
 
 class Row:
@@ -31,6 +32,10 @@ class Node:
         part = self.part
         place = f"{part.app}.{part.site}" if part.site else "-.nowhere"
         return place + ("~" if part.is_stub else "") + (f"<{part.shape}>" if part.shape else "")
+
+    def as_root(self):
+        text, edges = self.folded()
+        return (text, edges) if len(edges) < NODES_MAX else (self.name() + "(..)", [])
 
     def folded(self):
         """Its text, and the edges of each node below it; equal children one after the other are one."""
@@ -97,9 +102,11 @@ class Joining:
         root.children.extend(self.chain(top, next_edge(top), seen))
         return root
 
+    def misses_parts(self, top, seen):
+        return top.edge_in or any(edge.key not in self.receivers for part in seen for edge in part.edges_out)
+
     def status(self, top, seen):
-        is_missing = top.edge_in or any(edge.key not in self.receivers for part in seen for edge in part.edges_out)
-        if is_missing or any(part.status == "incomplete" for part in seen):
+        if self.misses_parts(top, seen) or any(part.status == "incomplete" for part in seen):
             return "incomplete"
         return top.status
 
@@ -109,18 +116,22 @@ def next_edge(part):
 
 
 class Joined:
-    """rows: text -> Row; incomplete_parts: of traces where one is missing."""
+    """rows: text -> Row; incomplete_parts: of traces where one is missing. Parts of one group do not meet those of another."""
 
-    def __init__(self, parts):
+    def __init__(self, *groups):
         self.rows = {}
         self.incomplete_parts = 0
+        for group in groups:
+            self.join(group)
+
+    def join(self, parts):
         joining = Joining(parts)
         counted = 0
         for top in joining.tops:
             seen = []
-            text, edges = joining.trace(top, seen).folded()
+            text, edges = joining.trace(top, seen).as_root()
             counted += len(seen)
-            self.incomplete_parts += len(seen) if "?" in text else 0
+            self.incomplete_parts += len(seen) if joining.misses_parts(top, seen) else 0
             self.add(text, edges, joining.status(top, seen), top, seen)
             self.rows[text].is_ambiguous |= bool(joining.ambiguous & set(seen))
         if counted != len(parts):

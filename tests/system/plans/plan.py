@@ -13,7 +13,9 @@ EDGES_MAX = 24  # that one request may make
 
 # What a plan may do besides. Each is a share of the places where it could be done.
 HABITS = ("steal", "several", "empty", "unattached", "undetached", "detached-twice", "dropped", "twice", "unreadable", "zero", "headless",
-          "never", "inside", "ask", "no-begin", "two-roots", "slow")
+          "never", "inside", "ask", "no-begin", "two-roots", "slow", "crowd",
+          "mixed-crowd")
+CROWD = 50  # squared: that many take part in one trace
 # Which of two that have one edge is the first depends on which comes first: in plans of these a thread takes no job in the middle of
 # another, and leaves out no detach, so that both are the same.
 UNORDERED = {"twice"}
@@ -45,6 +47,9 @@ class Plan:
         kinds = [Request(self) for _ in range(max(3, requests // 5))]
         for _ in range(requests):
             self.add_request(self.random.choice(kinds))
+        for habit in ("crowd", "mixed-crowd"):
+            if habit in self.habits:
+                self.add_request(Crowd(self, is_mixed=habit != "crowd"))
 
     def add_request(self, request):
         self.roots[request.program].append(request.root)
@@ -82,6 +87,7 @@ class Request:
         return self.has(habit) and self.random.random() < share
 
     def root_text(self):
+        """Of the task that a request begins with."""
         begin = "" if self.chance("no-begin", 0.5) else "begin "
         calls = self.random.randint(1, 2) if self.has("two-roots") else 1
         detach = " detach" if self.random.random() < 0.6 else ""
@@ -174,3 +180,24 @@ class Request:
     def answer(self, program):
         """Most answers have a header, which the one that asked receives in its call tree."""
         return self.add(program, f"call {self.random.randrange(FUNCTIONS)} answer {int(self.random.random() < 0.7)} end")
+
+
+class Crowd(Request):
+    """CROWD jobs hand over to CROWD each, which are all alike, or of many kinds."""
+
+    def __init__(self, plan, is_mixed):
+        self.is_mixed = is_mixed
+        super().__init__(plan)
+
+    def root_text(self):
+        return f"begin call 0 {self.hands([self.relay() for _ in range(CROWD)])} end"
+
+    def relay(self):
+        return self.add(self.program, f"call 1 {self.hands([self.one() for _ in range(CROWD)])} end")
+
+    def one(self):
+        return self.leaf(self.program) if self.is_mixed else self.add(self.program, "call 2 end")
+
+    @staticmethod
+    def hands(tasks):
+        return " ".join(f"hand {task} plain" for task in tasks)

@@ -1,12 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
 """The programs of a plan: started, connected to each other by TCP, waited for, and their logs read."""
 import contextlib
+import ctypes
+import os
 import socket
 import subprocess
 
 import replay
 import system
 
+CLONE_NEWUTS = 0x04000000
 SECONDS = 120  # until a plan has ended; it takes one or a few
 
 
@@ -29,13 +32,26 @@ def connect_all(count):
     return ends
 
 
-class Programs:
-    """Of one plan; `name` is in front of their applications' names."""
+def on_host(host):
+    """In a new process: it has this host's name."""
+    system.die_with_parent()
+    if host:
+        if ctypes.CDLL(None, use_errno=True).unshare(CLONE_NEWUTS) != 0:
+            raise OSError(ctypes.get_errno(), "unshare")
+        socket.sethostname(host)
 
-    def __init__(self, chain, binary, plan, name, endpoints, clocks=("tsc",), **variables):
+
+def can_have_hosts():
+    return os.geteuid() == 0 and subprocess.run(["unshare", "--uts", "true"], capture_output=True, check=False).returncode == 0
+
+
+class Programs:
+    """Of one plan; `app` is in front of their applications' names. hosts: of each program, None: of none of its own."""
+
+    def __init__(self, chain, binary, plan, name, endpoints, app=None, hosts=(None,), clocks=("tsc",), **variables):
         self.folder = chain.folder / name
         self.folder.mkdir()
-        self.name, self.plan = name, plan
+        self.name, self.plan, self.app_name, self.hosts = name, plan, app or name, hosts
         self.running = []
         ends = connect_all(plan.programs)
         for number in range(plan.programs):
@@ -47,19 +63,22 @@ class Programs:
                                             MILLRACE_CLOCK=clocks[number % len(clocks)], **variables)
             self.running.append(subprocess.Popen([binary, file, self.folder / f"log.{number}", ",".join(sockets)],
                                                  env=environment, pass_fds=[end.fileno() for end in ends[number] if end], text=True,
-                                                 stdin=subprocess.PIPE, stdout=subprocess.PIPE, preexec_fn=system.die_with_parent))
+                                                 stdin=subprocess.PIPE, stdout=subprocess.PIPE, preexec_fn=lambda host=self.host(number): on_host(host)))
         for end in (end for row in ends for end in row if end):
             end.close()
 
     def app(self, number):
-        return f"{self.name}p{number}"
+        return f"{self.app_name}p{number}"
+
+    def host(self, number):
+        return self.hosts[number % len(self.hosts)]
 
     def are_running(self):
         return any(program.poll() is None for program in self.running)
 
-    def wait(self):
-        """None has lost an event."""
-        for program in self.running:
+    def wait(self, numbers=None):
+        """All, or these; none has lost an event."""
+        for program in self.running if numbers is None else [self.running[number] for number in numbers]:
             with contextlib.closing(program.stdin), contextlib.closing(program.stdout):
                 try:
                     status = program.wait(SECONDS)
@@ -73,7 +92,11 @@ class Programs:
             program.kill()
             program.wait()
 
-    def streams(self):
+    def streams(self, numbers=None, tells_hosts=False):
         """One a thread."""
-        return [replay.replay(path, self.app(number), (self.name, number))
-                for number in range(self.plan.programs) for path in sorted(self.folder.glob(f"log.{number}.*"))]
+        return [stream for number in (range(self.plan.programs) if numbers is None else numbers)
+                for stream in self.streams_of(number, tells_hosts)]
+
+    def streams_of(self, number, tells_hosts):
+        label = f"{self.app(number)}@{self.host(number)}" if tells_hosts else self.app(number)
+        return [replay.replay(path, label, (self.name, number)) for path in sorted(self.folder.glob(f"log.{number}.*"))]

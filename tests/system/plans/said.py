@@ -38,13 +38,20 @@ class Said:
         """As joined.py has it."""
         name = "?"
         if not node["missing"]:
-            place = f"{node['app']}.{node['site']['name']}" if node["site"] else "-.nowhere"
+            place = f"{label(node)}.{node['site']['name']}" if node["site"] else "-.nowhere"
             name = place + ("" if node["call_tree"] else "~") + (f"<{self.shape(node['shape'])}>" if node["shape"] else "")
+        if node["large"]:
+            return name + "(..)"
         below = " ".join(f"{child['kind']}:{self.text(child)}" + ("*" if child["run"] else "") for child in node["children"])
         return f"{name}({below})" if below else name
 
     def sums(self):
         return {status: sum(row[status] for row in self.rows.values()) for status in joined.STATUSES}
+
+
+def label(row):
+    """Of the application; where a worker tells hosts apart, on which."""
+    return row["app"] + (f"@{row['host']}" if row["host"] else "")
 
 
 def tree_text(node):
@@ -122,7 +129,7 @@ def entry_differences(master, streams):
     entries = collections.Counter()
     for row in master.get(f"/api/v1/entries?limit={ROWS_MAX}")["entries"]:
         for status in joined.STATUSES:
-            entries[(row["app"], row["name"], status)] += row[status]
+            entries[(label(row), row["name"], status)] += row[status]
     known_entries = sum((stream.entries for stream in streams), collections.Counter())
     yield from counter_differences("entries", collections.Counter({key: count for key, count in entries.items() if count}), known_entries)
 
@@ -143,14 +150,16 @@ def joined_differences(said, known, slack):
         yield from row_differences(text, said.rows.get(text), known.rows.get(text), slack)
 
 
-def differences(master, streams, slack=PRECISE):
-    """All between what the master says and what the streams of all its programs were, as lines. No part waits any more."""
-    parts = [part for stream in streams for part in stream.parts]
-    known = joined.Joined(parts)
+def differences(master, streams, *late, slack=PRECISE):
+    """All between what the master says and what the streams of all its programs were, as lines; `late` are those whose parts came when the
+    others had ended. No part waits any more."""
+    groups = [[part for stream in group for part in stream.parts] for group in (streams, late)]
+    streams, part_count = [*streams, *late], sum(map(len, groups))
+    known = joined.Joined(*groups)
     counted = sum((stream.counters for stream in streams), collections.Counter())
     said_counters = counters(master)
     yield from joined_differences(Said(master), known, slack)
-    yield from ledger_differences(master, known, len(parts), counted["reduce_links_past_limit"])
+    yield from ledger_differences(master, known, part_count, counted["reduce_links_past_limit"])
     yield from call_count_differences(master, streams)
     yield from entry_differences(master, streams)
     for name in ("reduce_links_malformed", "reduce_links_unmatched", "reduce_links_past_limit"):
