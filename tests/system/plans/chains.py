@@ -35,11 +35,14 @@ def few_parts(chain, forward):
     return [worker.endpoint for worker in workers], [*workers, upper]
 
 
+ROOTS = ("f1*", "s2")  # with --root
+
 CHAINS = {
     "one-worker": one_worker(),
     "six-lanes": one_worker("--lanes", "6", "--drivers", "2", "--lane-of", "sender"),
     "filter-per-thread": one_worker("--lanes", "2", "--placement", "threads"),
     "no-custody": one_worker("--custody", "none"),
+    "roots": one_worker("--root", ",".join(ROOTS), "--lanes", "2"),
     "one-each": one_each,
     "few-parts": few_parts,
     "haproxy": behind_haproxy,

@@ -92,11 +92,11 @@ class Programs:
             program.kill()
             program.wait()
 
-    def streams(self, numbers=None, tells_hosts=False):
+    def streams(self, numbers=None, tells_hosts=False, roots=()):
         """One a thread."""
         return [stream for number in (range(self.plan.programs) if numbers is None else numbers)
-                for stream in self.streams_of(number, tells_hosts)]
+                for stream in self.streams_of(number, tells_hosts, roots)]
 
-    def streams_of(self, number, tells_hosts):
+    def streams_of(self, number, tells_hosts, roots):
         label = f"{self.app(number)}@{self.host(number)}" if tells_hosts else self.app(number)
-        return [replay.replay(path, label, (self.name, number)) for path in sorted(self.folder.glob(f"log.{number}.*"))]
+        return [replay.replay(path, label, (self.name, number), roots) for path in sorted(self.folder.glob(f"log.{number}.*"))]

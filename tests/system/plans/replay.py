@@ -5,13 +5,15 @@ these, not from the code. One Stream a thread.
 A thread has open calls, of which the first may be outer frames; at most two call trees, the second one below an attach inside the
 first; and at most one attachment, which the call trees below it belong to."""
 import collections
+import fnmatch
 
 EDGES_MAX = 64  # of one part
 PROBE_ATTACHES_MAX = 8
 UNKNOWN_NS = 10**15  # later than any time is not known to be
 
 Edge = collections.namedtuple("Edge", "kind key before_ns after_ns")  # it was made between the two
-Call = collections.namedtuple("Call", "name children start_ns failed")  # children: of these, (name, children); failed: [bool]
+# children: of these, (name, children); failed: [bool]; is_forced: its call tree may lie within another one
+Call = collections.namedtuple("Call", "name children start_ns failed is_forced")
 
 
 class Part:
@@ -68,8 +70,9 @@ def folded(name, children):
 
 
 class Stream:
-    def __init__(self, app, source, name):
+    def __init__(self, app, source, name, roots=()):
         self.app, self.source, self.name = app, source, name
+        self.roots = roots  # globs of functions that are roots wherever they are called (--root)
         self.calls, self.trees = [], []
         self.outer_count = 0
         self.received = None  # draft of the next call tree
@@ -191,11 +194,15 @@ class Stream:
     def enter_outer(self, name):
         self.call_counts[name] += 1
         self.outer_count += 1
-        self.calls.append(Call(name, [], 0, [False]))
+        self.calls.append(Call(name, [], 0, [False], False))
+
+    def is_forced(self, name):
+        is_asked = any(fnmatch.fnmatchcase(name, root) for root in self.roots) or self.root_depth and self.root_depth == len(self.calls)
+        return bool(is_asked) and not any(call.is_forced for call in self.calls)
 
     def enter(self, name, now_ns):
-        call = Call(name, [], now_ns, [False])
-        is_root = not self.trees or (len(self.trees) == 1 and self.root_depth and self.root_depth == len(self.calls))
+        call = Call(name, [], now_ns, [False], self.is_forced(name))
+        is_root = call.is_forced or not self.trees
         if not is_root:
             self.calls[-1].children.append((name, call.children))
         self.call_counts[name] += 1
@@ -302,8 +309,8 @@ def take_line(stream, word, values):
         raise ValueError(f"{stream.name}: {word}")
 
 
-def replay(path, app, source):
-    stream = Stream(app, source, str(path))
+def replay(path, app, source, roots=()):
+    stream = Stream(app, source, str(path), roots)
     now_ns = 0
     for line in path.read_text().splitlines(keepends=True):
         if not line.endswith("\n"):

@@ -48,7 +48,7 @@ class Run:
         plans = [plan.Plan(f"{seed} {number}") for number in range(PLANS_AT_ONCE)]
         choice = random.Random(seed)
         self.clocks, encoding = choice.choices(CLOCKS, k=3), choice.choice(ENCODINGS)
-        self.programs = [programs.Programs(chain, binary, each, f"{name}-{number}-", endpoints, self.clocks,
+        self.programs = [programs.Programs(chain, binary, each, f"{name}-{number}-", endpoints, clocks=self.clocks,
                                            MILLRACE_ENCODING=encoding) for number, each in enumerate(plans)]
         print(f"{name}, {' '.join(self.clocks)}, {encoding}: " + "; ".join(" ".join(sorted(each.habits)) or "no habits" for each in plans))
 
@@ -60,7 +60,7 @@ class Run:
 
     def differences(self):
         system.wait_until(lambda: self.master.get("/api/v1/traces")["parts_waiting"] == 0, 60, f"{self.name}: no part waits")
-        streams = [stream for each in self.programs for stream in each.streams()]
+        streams = [stream for each in self.programs for stream in each.streams(roots=chains.ROOTS if self.name == "roots" else ())]
         print(f"{self.name}: {sum(len(stream.parts) for stream in streams)} parts, traces {said.Said(self.master).sums()}")
         return list(said.differences(self.master, streams, slack=said.HYBRID if "hybrid" in self.clocks else said.PRECISE))
 
