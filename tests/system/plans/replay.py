@@ -224,7 +224,10 @@ class Stream:
         before = self.attachment.draft
         key = ("next", self.name, self.next_count)
         self.next_count += 1
-        before.edges_out.append(Edge("next", key, before.end_ns, before.end_ns))
+        if len(before.edges_out) < EDGES_MAX:
+            before.edges_out.append(Edge("next", key, before.end_ns, before.end_ns))
+        else:
+            before.is_cut = True
         self.tell(before)
         self.attachment.draft = Draft(Edge("next", key, now_ns, UNKNOWN_NS), before.trace)
 
