@@ -347,7 +347,8 @@ static enum mr_status make_outer(struct mr_reduce *reduce,
     frame->last = MR_PATH_NONE; /* of the tree that it was in */
     frame->next = MR_PATH_NONE;
     frame->first_child = stream->child_count;
-    mr_open_call_set_flags(frame, MR_EVENT_OUTER | (frame->flags & MR_EVENT_FAILED));
+    mr_open_call_set_flags(
+        frame, MR_EVENT_OUTER | (frame->flags & (MR_EVENT_FAILED | MR_OPEN_LANDED)));
     return status;
 }
 

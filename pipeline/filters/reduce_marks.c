@@ -103,13 +103,12 @@ static bool make_landings(struct mr_reduce_stream *stream)
     return stream->landings != NULL;
 }
 
-/* Whether the call that was landed in is still open: another one that has its place began at another time. */
+/* Whether the call that was landed in is still open. */
 static bool is_open(const struct mr_reduce_stream *stream,
-                    const struct mr_reduce_landing *landing)
+                    const struct mr_resume_landing *landing)
 {
-    uint32_t at = landing->told.at;
-
-    return at < stream->depth && stream->frames[at].enter_ns == landing->enter_ns;
+    return landing->at < stream->depth &&
+           stream->frames[landing->at].flags & MR_OPEN_LANDED;
 }
 
 static void forget_ended(struct mr_reduce_stream *stream)
@@ -131,14 +130,14 @@ enum mr_status mr_reduce_marks_landing(struct mr_reduce_stream *stream,
     MR_ASSERT(event->site < stream->depth);
     forget_ended(stream);
     while (stream->landing_count > 0 &&
-           stream->landings[stream->landing_count - 1].told.at >= event->site)
+           stream->landings[stream->landing_count - 1].at >= event->site)
         stream->landing_count--;
     if (stream->landing_count == MR_RESUME_LANDINGS_MAX)
         memmove(stream->landings, stream->landings + 1,
                 --stream->landing_count * sizeof(*stream->landings));
     stream->landings[stream->landing_count++] =
-        (struct mr_reduce_landing){.told = {.at = event->site, .tag = event->flags},
-                                   .enter_ns = stream->frames[event->site].enter_ns};
+        (struct mr_resume_landing){.at = event->site, .tag = event->flags};
+    stream->frames[event->site].flags |= MR_OPEN_LANDED;
     return MR_OK;
 }
 
@@ -149,7 +148,7 @@ static void give_landings(const struct mr_reduce_stream *stream,
     given->landing_count = 0;
     for (uint32_t i = 0; i < stream->landing_count; i++)
         if (is_open(stream, &stream->landings[i]))
-            given->landings[given->landing_count++] = stream->landings[i].told;
+            given->landings[given->landing_count++] = stream->landings[i];
 }
 
 static enum mr_status take_landings(struct mr_reduce_stream *stream,
@@ -161,10 +160,9 @@ static enum mr_status take_landings(struct mr_reduce_stream *stream,
         return MR_ENOMEM;
     stream->landing_count = from->landing_count;
     for (uint32_t i = 0; i < from->landing_count; i++) {
-        const struct mr_resume_landing *told = &from->landings[i];
-
-        stream->landings[i] = (struct mr_reduce_landing){
-            .told = *told, .enter_ns = from->calls[told->at].enter_ns};
+        MR_ASSERT(from->landings[i].at < stream->depth);
+        stream->landings[i] = from->landings[i];
+        stream->frames[from->landings[i].at].flags |= MR_OPEN_LANDED;
     }
     return MR_OK;
 }

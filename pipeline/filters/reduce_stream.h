@@ -23,6 +23,9 @@
 
 #define MR_REDUCE_TRACES_OPEN 2 /* a call tree, and that of a forced root in it */
 
+/* In the flags of an open call: an unwinder landed in its frame. Other calls that have its place later have it not. */
+#define MR_OPEN_LANDED (UINT32_C(1) << 16)
+
 /*
  * One open call. The two times do not stand side by side: compilers would load them as one
  * vector, which waits until both, stored apart, have left the store buffer.
@@ -32,7 +35,7 @@ struct mr_open_call {
     uint32_t path;
     uint32_t first_child; /* its children on the child stack begin here */
     uint64_t child_ns;
-    uint32_t flags; /* enum mr_event_flag of its OPEN; FAILED: so far */
+    uint32_t flags; /* enum mr_event_flag of its OPEN; FAILED: so far; MR_OPEN_LANDED */
     uint32_t
         opened; /* place of its OPEN among all events taken; see mr_reduce_age_calls() */
     uint32_t last, next; /* paths of the child before, and of the likely next one */
@@ -95,12 +98,6 @@ struct mr_reduce_counts {
     uint32_t missing; /* bit i: its value has not come */
 };
 
-/* A call in whose frame an unwinder landed, and when it began: where it ends, others may have its place. */
-struct mr_reduce_landing {
-    struct mr_resume_landing told;
-    uint64_t enter_ns;
-};
-
 struct mr_reduce_stream {
     struct mr_stream *stream; /* NULL once it has ended */
     struct mr_id source;
@@ -132,7 +129,7 @@ struct mr_reduce_stream {
     uint64_t seen_ns;                    /* of an event of it, for the marks */
     uint32_t serial;                     /* of its source */
     /* For the marks: calls in whose frames an unwinder landed, outermost first; NULL: there was none. */
-    struct mr_reduce_landing *landings;
+    struct mr_resume_landing *landings;
     uint32_t landing_count;
 };
 

@@ -100,6 +100,8 @@ void test_events_write(struct test_lane *lane, const char *text)
             test_lane_exit(lane, 1, a, ns);
         } else if (sscanf(text, "s%u", &a) == 1) {
             test_lane_status(lane, 1, ns, a);
+        } else if (*text == '=') { /* the next one is of the time of the one before */
+            ns -= 2;
         } else if (*text == 'L') {
             write_landing(lane, ns, text + 1);
         } else if (sscanf(text, "u%u", &a) == 1) {

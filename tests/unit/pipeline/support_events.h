@@ -12,7 +12,8 @@
 char *test_events_text(const struct test_lane *lane); /* to be freed */
 /*
  * Writes events of stream 1, one ns apart: "+1" enters f1, "-1" exits it, "s1" status failed, "s0" ok, "u2" unwinds to depth 2,
- * "L..." lands (write_landing()), "l4,2,1" loses 4 events with 2 pops and 1 push, "p1" prunes f1, "P1" settles it, "q1" has f1 on again, "c1" is a cut, "|" ends the chunk, "g5" loses 5 events between chunks, "t9" goes on 9 s.
+ * "L..." lands (write_landing()), "l4,2,1" loses 4 events with 2 pops and 1 push, "p1" prunes f1, "P1" settles it, "q1" has f1 on again, "c1" is a cut, "|" ends the chunk, "g5" loses 5 events between chunks, "t9" goes on 9 s,
+ * "=" has the next event happen at the time of the one before.
  */
 void test_events_write(struct test_lane *lane, const char *text);
 /* Ends the source: what comes of it is `expected`. Ends the lane too. */

@@ -149,6 +149,10 @@ static void what_was_landed_in_and_is_over_is_not_after_a_kill(void **state)
     (void)state;
     expect("+1 +3 +2 L2:4/3:5 -3 L3:5/1:6 +3 +3", "L3:8,3:5/1:6 +4 -4 -1",
            "#0 -3w -3w +4 -4 -1r .");
+    expect("+1 +3 +2 L2:4/3:5 -3 +3 +3", "L3:5/3:7 +4 -4 -3 -1", "#0 -3w +4 -4 -3 -1r .");
+    /* by a coarse clock, both began at one time */
+    expect("+1 +3 = +2 = L2:4/3:5 = -3 = +3 +3", "L3:5/3:7 +4 -4 -3 -1",
+           "#0 -3w +4 -4 -3 -1r .");
 }
 
 /* How many calls there were past the limit is not told, so the exits of those would end others of their function, too early. */
