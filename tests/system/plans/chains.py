@@ -1,38 +1,47 @@
 # SPDX-License-Identifier: Apache-2.0
 """Chains of workers that plans run through. Each: start(chain, forward) gives the endpoints of programs, and workers in the order in
 which they are stopped."""
+import os
+
 import balancer
+
+# What threads begin with is an outer frame by itself; but where a sanitizer's library starts them it is not seen to be.
+OUTER = ["--outer", "listen_to_peers,work_traced"] if os.environ.get("MR_SANITIZE") else []
+
+
+def worker(chain, forward, *options, **more):
+    return chain.worker(forward, *OUTER, *options, **more)
 
 
 def one_worker(*options):
     def start(chain, forward):
-        worker = chain.worker(forward, *options)
-        return [worker.endpoint], [worker]
+        only = worker(chain, forward, *options)
+        return [only.endpoint], [only]
     return start
 
 
 def one_each(chain, forward):
     """Each program has a worker of its own."""
-    workers = [chain.worker(forward) for _ in range(3)]
-    return [worker.endpoint for worker in workers], workers
+    workers = [worker(chain, forward) for _ in range(3)]
+    return [at.endpoint for at in workers], workers
 
 
 def behind_haproxy(chain, forward):
-    workers = [chain.worker(forward) for _ in range(2)]
+    workers = [worker(chain, forward) for _ in range(2)]
     return [balancer.start(chain, workers)], workers
 
 
 def two_levels_behind_haproxy(chain, forward):
-    upper = chain.worker(forward, level=2)
-    workers = [chain.worker(upper.endpoint, "--lanes", "2") for _ in range(3)]
+    upper = worker(chain, forward, level=2)
+    workers = [worker(chain, upper.endpoint, "--lanes", "2") for _ in range(3)]
     return [balancer.start(chain, workers)], [*workers, upper]
 
 
 def few_parts(chain, forward):
     """Parts leave before they have met."""
-    upper = chain.worker(forward, "--max-parts", "16", level=2)
-    workers = [chain.worker(upper.endpoint, "--max-parts", "16", "--delta-interval", "1ms") for _ in range(2)]
-    return [worker.endpoint for worker in workers], [*workers, upper]
+    upper = worker(chain, forward, "--max-parts", "16", level=2)
+    workers = [worker(chain, upper.endpoint, "--max-parts", "16", "--delta-interval", "1ms") for _ in range(2)]
+    return [at.endpoint for at in workers], [*workers, upper]
 
 
 ROOTS = ("f1*", "s2")  # with --root

@@ -11,6 +11,7 @@ import sys
 
 sys.path.insert(0, os.path.join(os.environ["MR_SOURCE"], "tests", "system", "lib"))
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+import chains  # pylint: disable=wrong-import-position
 import plan  # pylint: disable=wrong-import-position
 import programs  # pylint: disable=wrong-import-position
 import said  # pylint: disable=wrong-import-position
@@ -37,7 +38,7 @@ class Hosts:
         self.name = "by-host" if tells_hosts else "hosts-as-one"
         self.master = chain.master("--join-timeout", f"{JOIN_TIMEOUT_S}s", store=chain.folder / f"store-{self.name}")
         options = ["--group-by", "signature,host"] if tells_hosts else []
-        self.workers = [chain.worker(self.master.endpoint, *options) for _ in HOSTS]
+        self.workers = [chains.worker(chain, self.master.endpoint, *options) for _ in HOSTS]
         endpoints = [worker.endpoint for worker in self.workers]
         self.programs = []
         for number in range(2):
@@ -71,7 +72,7 @@ class Late:
     def __init__(self, chain, binary, seed):
         self.chain = chain
         self.master = chain.master("--join-timeout", f"{LATE_JOIN_TIMEOUT_S}s", store=chain.folder / "store-late")
-        self.workers = [chain.worker(self.master.endpoint) for _ in range(3)]
+        self.workers = [chains.worker(chain, self.master.endpoint) for _ in range(3)]
         self.workers[LATE].process.send_signal(signal.SIGSTOP)
         self.programs = programs.Programs(chain, binary, plan.Plan(seed, habits=HABITS), "late", [worker.endpoint for worker in self.workers])
 
@@ -96,7 +97,7 @@ class Limit:
     def __init__(self, chain, binary, seed):
         self.chain = chain
         self.master = chain.master("--join-timeout", f"{JOIN_TIMEOUT_S}s", "--max-parts", str(MAX_PARTS), store=chain.folder / "store-limit")
-        self.worker = chain.worker(self.master.endpoint, "--max-parts", "16")
+        self.worker = chains.worker(chain, self.master.endpoint, "--max-parts", "16")
         self.programs = programs.Programs(chain, binary, plan.Plan(seed, requests=10, habits={"crowd", "dropped"}), "limit",
                                           [self.worker.endpoint])
 

@@ -18,6 +18,7 @@ import time
 sys.path.insert(0, os.path.join(os.environ["MR_SOURCE"], "tests", "system", "lib"))
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 import balancer  # pylint: disable=wrong-import-position
+import chains  # pylint: disable=wrong-import-position
 import joined  # pylint: disable=wrong-import-position
 import plan  # pylint: disable=wrong-import-position
 import programs  # pylint: disable=wrong-import-position
@@ -29,8 +30,8 @@ REQUESTS, PAUSE_US = 90, 30_000
 JOIN_TIMEOUT_S = 10  # longer than any server is away
 # One call tree is open in a stream when it moves, so that it is whole at last (OPERATIONS.md, "What is lost when").
 HABITS = {
-    "gentle": {"several", "empty", "unattached", "detached-twice", "dropped", "unreadable", "headless", "never", "inside", "no-begin",
-               "two-roots", "slow"},
+    "gentle": {"several", "empty", "unattached", "undetached", "detached-twice", "dropped", "unreadable", "zero", "headless", "never",
+               "inside", "ask", "no-begin", "two-roots", "slow"},
     "rough": {"several", "unattached", "dropped", "never", "inside", "two-roots", "slow"},
 }
 ANSWERS = ("/api/v1/traces?limit=10000", "/api/v1/ledger", "/api/v1/functions?limit=10000", "/api/v1/entries?limit=10000",
@@ -75,8 +76,8 @@ class Levels:
 
     def worker(self, level, *above):
         forward = ",".join(at.server.endpoint for at in above)
-        return Standing(self.chain, lambda listen: self.chain.worker(
-            forward, "--source-grace", "2s", "--spool", str(self.chain.folder / f"spool-{self.name}-{listen}"), listen=listen, level=level))
+        return Standing(self.chain, lambda listen: chains.worker(
+            self.chain, forward, "--source-grace", "2s", "--spool", str(self.chain.folder / f"spool-{self.name}-{listen}"), listen=listen, level=level))
 
     def disturb(self, random_):
         how = signal.SIGKILL if self.name == "rough" and random_.random() < 0.5 else signal.SIGTERM
