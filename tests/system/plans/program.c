@@ -9,6 +9,7 @@
 #include <errno.h>
 #include <poll.h>
 #include <pthread.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -21,6 +22,7 @@
 #define FUNCTIONS 20u
 #define SPANS 10u
 #define PEERS_MAX 8
+#define FLUSH_MS 20000u
 
 struct message {
     uint32_t task, how;
@@ -50,9 +52,11 @@ static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
 static pthread_cond_t changed = PTHREAD_COND_INITIALIZER;
 static struct job queue[QUEUE_MAX];
 static uint32_t head, tail, done, question_count;
-static bool is_over;    /* nothing more comes */
-static bool is_stopped; /* nothing is waited for */
+static bool is_over; /* nothing more comes */
 static struct message answers[QUESTIONS_MAX];
+
+/* Shared by who records something and logs it; alone has it who ends the program, so that the log says what was recorded. */
+static pthread_rwlock_t recording;
 
 /* What this thread works for, if that is a message. */
 static _Thread_local const struct message *current;
@@ -97,6 +101,16 @@ static struct mr_span_site spans[SPANS] = {
     MR_SPAN_SITE_INIT("s6", 0), MR_SPAN_SITE_INIT("s7", 0), MR_SPAN_SITE_INIT("s8", 0),
     MR_SPAN_SITE_INIT("s9", 0)};
 
+MR_NEVER_TRACE static void begin_record(void)
+{
+    pthread_rwlock_rdlock(&recording);
+}
+
+MR_NEVER_TRACE static void end_record(void)
+{
+    pthread_rwlock_unlock(&recording);
+}
+
 MR_NEVER_TRACE static void run_task(uint32_t task)
 {
     struct cursor cursor = {plan.tasks[task]};
@@ -105,7 +119,9 @@ MR_NEVER_TRACE static void run_task(uint32_t task)
         fprintf(stderr, "no task %u\n", task);
         abort();
     }
+    begin_record();
     run_steps(&cursor);
+    end_record();
 }
 
 MR_NEVER_TRACE static void end_all(void)
@@ -117,12 +133,13 @@ MR_NEVER_TRACE static void end_all(void)
     eventfd_write(wake, 1);
 }
 
-MR_NEVER_TRACE static void stop(void)
+/* In the middle of everything, when all that was recorded has been sent. */
+MR_NEVER_TRACE static void die(void)
 {
-    pthread_mutex_lock(&mutex);
-    is_stopped = true;
-    pthread_mutex_unlock(&mutex);
-    end_all();
+    pthread_rwlock_wrlock(&recording);
+    fflush(NULL);
+    mr_probe_flush(FLUSH_MS);
+    kill(getpid(), SIGKILL);
 }
 
 /* The roots count as one. */
@@ -160,6 +177,15 @@ MR_NEVER_TRACE static bool pop(struct job *job, bool waits)
     return is_there;
 }
 
+/* What came without a header. */
+MR_NEVER_TRACE static void begin(void)
+{
+    begin_record();
+    log_line("begin");
+    mr_receive(NULL);
+    end_record();
+}
+
 MR_NEVER_TRACE static void receive(const struct message *message)
 {
     struct mr_traceparent parent;
@@ -167,22 +193,25 @@ MR_NEVER_TRACE static void receive(const struct message *message)
     bool is_read;
 
     if (!message->header[0]) {
-        log_line("begin");
-        mr_receive(NULL);
+        begin();
         return;
     }
+    begin_record();
     is_read =
         mr_traceparent_parse(message->header, strlen(message->header), &parent) == 0;
     before = log_now_ns();
     mr_receive(&parent);
     log_line("receive %s %lld %lld", is_read ? message->header : "unreadable",
              (long long)before, (long long)log_now_ns());
+    end_record();
 }
 
 MR_NEVER_TRACE static void detach(void)
 {
+    begin_record();
     mr_detach();
     log_line("detach");
+    end_record();
 }
 
 MR_NEVER_TRACE static void run_message(const struct message *message)
@@ -201,11 +230,14 @@ MR_NEVER_TRACE static void run_message(const struct message *message)
 
 MR_NEVER_TRACE static void attach(const struct job *job)
 {
-    int64_t before = log_now_ns();
+    int64_t before;
 
+    begin_record();
+    before = log_now_ns();
     mr_attach(job->token);
     log_line("attach %llu %lld %lld", (unsigned long long)job->token.id,
              (long long)before, (long long)log_now_ns());
+    end_record();
 }
 
 MR_NEVER_TRACE static void run_job(const struct job *job)
@@ -228,10 +260,12 @@ MR_NEVER_TRACE static void run_job(const struct job *job)
     task_is_done();
 }
 
+/* Lost where the peer has died. */
 MR_NEVER_TRACE static void write_message(uint32_t peer, const struct message *message)
 {
     pthread_mutex_lock(&sending);
-    if (send(peers[peer], message, sizeof(*message), MSG_NOSIGNAL) != sizeof(*message))
+    if (send(peers[peer], message, sizeof(*message), MSG_NOSIGNAL) != sizeof(*message) &&
+        errno != EPIPE && errno != ECONNRESET)
         fprintf(stderr, "a message to program %u is lost: %s\n", peer, strerror(errno));
     pthread_mutex_unlock(&sending);
 }
@@ -239,12 +273,15 @@ MR_NEVER_TRACE static void write_message(uint32_t peer, const struct message *me
 MR_NEVER_TRACE static void make_header(char *header)
 {
     struct mr_traceparent parent;
-    int64_t before = log_now_ns();
+    int64_t before;
 
-    if (!mr_send(&parent))
-        return;
-    mr_traceparent_format(&parent, header);
-    log_line("send %s %lld %lld", header, (long long)before, (long long)log_now_ns());
+    begin_record();
+    before = log_now_ns();
+    if (mr_send(&parent)) {
+        mr_traceparent_format(&parent, header);
+        log_line("send %s %lld %lld", header, (long long)before, (long long)log_now_ns());
+    }
+    end_record();
 }
 
 /* What becomes of the header on its way. */
@@ -282,7 +319,7 @@ MR_NEVER_TRACE static void ask(const struct step *step)
     pthread_mutex_unlock(&mutex);
     send_message(step, question + 1);
     pthread_mutex_lock(&mutex);
-    while (!answers[question].is_answer && !is_stopped)
+    while (!answers[question].is_answer)
         pthread_cond_wait(&changed, &mutex);
     answer = answers[question];
     pthread_mutex_unlock(&mutex);
@@ -302,14 +339,24 @@ MR_NEVER_TRACE static void answer(bool has_header)
     write_message(current->from, &message);
 }
 
+MR_NEVER_TRACE static struct mr_token capture(void)
+{
+    struct mr_token token;
+    int64_t before;
+
+    begin_record();
+    before = log_now_ns();
+    token = mr_capture();
+    log_line("capture %llu %lld %lld", (unsigned long long)token.id, (long long)before,
+             (long long)log_now_ns());
+    end_record();
+    return token;
+}
+
 MR_NEVER_TRACE static void hand_over(const struct step *step)
 {
-    struct job job = {.task = step->task, .how = step->how};
-    int64_t before = log_now_ns();
+    struct job job = {.token = capture(), .task = step->task, .how = step->how};
 
-    job.token = mr_capture();
-    log_line("capture %llu %lld %lld", (unsigned long long)job.token.id,
-             (long long)before, (long long)log_now_ns());
     if (step->how == HOW_DROPPED)
         return;
     push(&job);
@@ -327,18 +374,30 @@ MR_NEVER_TRACE static void steal(void)
 
 MR_NEVER_TRACE static void call(uint32_t number, struct cursor *cursor)
 {
+    begin_record();
     log_line("enter f%u %lld", number, (long long)log_now_ns());
     functions[number](cursor);
     log_line("exit f%u %lld", number, (long long)log_now_ns());
+    end_record();
 }
 
 MR_NEVER_TRACE static void span(uint32_t number, struct cursor *cursor)
 {
+    begin_record();
     log_line("enter s%u %lld", number, (long long)log_now_ns());
     mr_span_enter(&spans[number]);
     run_steps(cursor);
     mr_span_exit(&spans[number]);
     log_line("exit s%u %lld", number, (long long)log_now_ns());
+    end_record();
+}
+
+MR_NEVER_TRACE static void fail(void)
+{
+    begin_record();
+    mr_status_failed();
+    log_line("failed");
+    end_record();
 }
 
 MR_NEVER_TRACE static void run_step(const struct step *step, struct cursor *cursor)
@@ -351,8 +410,7 @@ MR_NEVER_TRACE static void run_step(const struct step *step, struct cursor *curs
         span(step->target, cursor);
         break;
     case VERB_FAIL:
-        mr_status_failed();
-        log_line("failed");
+        fail();
         break;
     case VERB_SLEEP:
         usleep(step->target);
@@ -374,8 +432,7 @@ MR_NEVER_TRACE static void run_step(const struct step *step, struct cursor *curs
             receive(current);
         break;
     case VERB_BEGIN:
-        log_line("begin");
-        mr_receive(NULL);
+        begin();
         break;
     case VERB_DETACH:
         detach();
@@ -390,16 +447,18 @@ MR_NEVER_TRACE static void run_step(const struct step *step, struct cursor *curs
     }
 }
 
-/* To the end of the innermost call or span, or of the task. */
+/* To the end of the innermost call or span, or of the task. Between its steps nothing is recorded. */
 static void run_steps(struct cursor *cursor)
 {
+    end_record();
     while (cursor->next->verb != VERB_DONE) {
         const struct step *step = cursor->next++;
 
         if (step->verb == VERB_END)
-            return;
+            break;
         run_step(step, cursor);
     }
+    begin_record();
 }
 
 MR_NEVER_TRACE static void work(void)
@@ -469,7 +528,7 @@ MR_NEVER_TRACE static void read_peers(void)
         if (polled[peer_count].revents)
             return;
         if (polled[peer_count + 1].revents)
-            stop();
+            die();
     }
 }
 
@@ -483,10 +542,22 @@ static void *listen_to_peers(void *unused)
     return NULL;
 }
 
+/* Who ends the program comes before who records on. */
+MR_NEVER_TRACE static void init_recording(void)
+{
+    pthread_rwlockattr_t kind;
+
+    pthread_rwlockattr_init(&kind);
+    pthread_rwlockattr_setkind_np(&kind, PTHREAD_RWLOCK_PREFER_WRITER_NONRECURSIVE_NP);
+    pthread_rwlock_init(&recording, &kind);
+    pthread_rwlockattr_destroy(&kind);
+}
+
 MR_NEVER_TRACE static void set_up(char **arguments)
 {
     plan_read(arguments[1], &plan);
     log_begin(arguments[2]);
+    init_recording();
     for (char *word = strtok(arguments[3], ","); word; word = strtok(NULL, ","))
         peers[peer_count++] = strcmp(word, "-") == 0 ? -1 : atoi(word);
     wake = eventfd(0, 0);
@@ -507,7 +578,7 @@ MR_NEVER_TRACE static void print_lost(void)
 {
     struct mr_probe_counts counts;
 
-    mr_probe_flush(20000);
+    mr_probe_flush(FLUSH_MS);
     if (mr_probe_stats(&counts) == 0)
         printf("lost %llu\n",
                (unsigned long long)(counts.lost_ring_full + counts.lost_block_timeout +

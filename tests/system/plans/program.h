@@ -7,7 +7,7 @@
  *                                            - for itself
  *
  * Roots run in main(), one after the other; each message and each job runs a task, in the thread that gets it. It ends when as many
- * tasks have run as the plan says, or when its input is closed.
+ * tasks have run as the plan says; or it kills itself when its input is closed.
  */
 #ifndef MR_TEST_PLANS_PROGRAM_H
 #define MR_TEST_PLANS_PROGRAM_H

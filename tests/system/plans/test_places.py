@@ -3,11 +3,14 @@
 
     hosts   the same programs on two hosts at once, which are one in one chain, and told apart in another (--group-by signature,host)
     late    the worker of one program stands still until the others' traces have been waited for: its parts come too late
-    limit   more parts wait than the master may have (--max-parts)"""
+    limit   more parts wait than the master may have (--max-parts)
+    killed  the programs kill themselves in the middle, after all that they recorded has been sent"""
 import collections
 import os
+import random
 import signal
 import sys
+import time
 
 sys.path.insert(0, os.path.join(os.environ["MR_SOURCE"], "tests", "system", "lib"))
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
@@ -118,13 +121,42 @@ class Limit:
         yield from said.entry_differences(self.master, streams)
 
 
+class Killed:
+    def __init__(self, chain, binary, seed):
+        self.chain, self.random = chain, random.Random(seed)
+        self.master = chain.master("--join-timeout", f"{JOIN_TIMEOUT_S}s", store=chain.folder / "store-killed")
+        self.workers = [chains.worker(chain, self.master.endpoint, "--source-grace", "1s", "--lanes", "2") for _ in range(2)]
+        endpoints = [worker.endpoint for worker in self.workers]
+        self.programs = []
+        for number in range(3):
+            each = plan.Plan(f"{seed} {number}", requests=60, habits=HABITS | {"steal", "slow", "ask", "empty"})
+            each.pause_us = 10_000
+            self.programs.append(programs.Programs(chain, binary, each, f"killed-{number}-", endpoints))
+
+    def differences(self):
+        died = 0
+        for each in self.programs:
+            time.sleep(self.random.uniform(0.05, 0.3))  # moments of no request's choosing
+            died += each.die()
+        system.wait_until(lambda: self.died() == died, 60, f"killed: {died} programs are known to have died")
+        for worker in self.workers:
+            self.chain.stop(worker)
+        wait_for_joins(self.master, "killed")
+        streams = [stream for each in self.programs for stream in each.streams()]
+        print(f"killed: {died} programs, traces {said.Said(self.master).sums()}")
+        yield from said.differences(self.master, streams)
+
+    def died(self):
+        return self.master.get("/api/v1/ledger")["stages"]["sources_died"]
+
+
 def run_all(chain, seed):
     binary = system.compile_program(chain.folder / "program", test_plans.SOURCES)
     hosts = [Hosts(chain, binary, seed, tells_hosts) for tells_hosts in (False, True)] if programs.can_have_hosts() else []
     if not hosts:
         print("no host can be had with a name of its own: hosts are left out")
-    differences = [f"{type(run).__name__}: {line}" for run in (*hosts, Late(chain, binary, seed), Limit(chain, binary, seed))
-                   for line in run.differences()]
+    runs = [*hosts, *(kind(chain, binary, seed) for kind in (Late, Limit, Killed))]
+    differences = [f"{type(run).__name__}: {line}" for run in reversed(runs) for line in run.differences()]
     if hosts:
         as_one, by_host = (run.counts() for run in hosts)
         print(f"hosts: {sum(as_one.values())} traces and calls of entry points")
