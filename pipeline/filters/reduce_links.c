@@ -465,6 +465,7 @@ enum mr_status mr_reduce_links_open(struct mr_reduce *reduce,
     if (links->is_attached && links->tree_count > TREES_MAX) {
         links->tree_count = 0;
         links->is_attached = false; /* what follows is told, but not joined */
+        links->attached.is_cut = true;
         move_draft(&links->trees[at], &links->attached);
         mr_counters_add(&reduce->counters, MR_REDUCE_LINKS_LOST, 1);
     }

@@ -331,6 +331,7 @@ void ref_link_root(struct ref *ref, struct ref_stream *stream, struct ref_call *
         if (stream->attachment->root)
             follow_on(ref, stream, root->enter);
         if (++stream->attached_trees > TREES_MAX) {
+            stream->attachment->is_cut = true;
             root->part = stream->attachment;
             stream->attachment = NULL;
         }

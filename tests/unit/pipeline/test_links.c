@@ -150,6 +150,7 @@ struct outcome {
     char text[TEXT_SIZE];
     struct mr_id ids[8]; /* of the first parts */
     uint64_t last, reduced, lost, parts, malformed, unmatched, past_limit, traces, told;
+    uint64_t incomplete; /* parts */
     bool is_balanced;
 };
 
@@ -161,6 +162,7 @@ static void take_item(const struct test_lane *lane, const struct mr_delta_item *
             outcome->ids[outcome->told++] = item->part->id;
         if (strlen(outcome->text) < TEXT_SIZE / 2)
             put_part(lane, item->part, outcome->text);
+        outcome->incomplete += item->part->status == MR_PART_INCOMPLETE;
         assert_true(mr_id_equal(item->part->source, lane->source->id));
     } else if (item->tag == MR_DELTA_ENTRY_STAT) {
         for (int i = 0; i < MR_COVERAGE_COUNT; i++)
@@ -445,6 +447,7 @@ static void an_attachment_of_too_many_call_trees_ends(void **state)
         (void)strcat(events, " +1 -1");
     outcome = run(events);
     assert_int_equal(outcome.parts, 257);
+    assert_int_equal(outcome.incomplete, 1);
     assert_int_equal(outcome.past_limit, 1);
 }
 
