@@ -14,8 +14,9 @@ EDGES_MAX = 24  # that one request may make
 # What a plan may do besides. Each is a share of the places where it could be done.
 HABITS = ("steal", "several", "empty", "unattached", "undetached", "detached-twice", "dropped", "twice", "unreadable", "zero", "headless",
           "never", "inside", "ask", "no-begin", "two-roots", "slow", "crowd",
-          "mixed-crowd")
+          "mixed-crowd", "many")
 CROWD = 50  # squared: that many take part in one trace
+MANY = 300  # call trees of one job; only 256 of them are of its trace
 # Which of two that have one edge is the first depends on which comes first: in plans of these a thread takes no job in the middle of
 # another, and leaves out no detach, so that both are the same.
 UNORDERED = {"twice"}
@@ -164,6 +165,8 @@ class Request:
     def task(self, program, depth, first=""):
         if self.chance("empty", 0.07):
             return self.add(program, first)
+        if self.chance("many", 0.03):
+            return self.add(program, " ".join([self.call(program, DEPTH_MAX, NEST_MAX), *[self.leaf_text()] * self.random.randint(200, MANY)]))
         count = self.random.randint(2, 4) if self.chance("several", 0.2) else 1
         calls = [self.call(program, depth + 1, 0, first=first if i == 0 else "") for i in range(count)]
         return self.add(program, " ".join(calls))

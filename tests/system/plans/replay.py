@@ -8,6 +8,7 @@ import collections
 import fnmatch
 
 EDGES_MAX = 64  # of one part
+TREES_MAX = 256  # of one attach
 PROBE_ATTACHES_MAX = 8
 UNKNOWN_NS = 10**15  # later than any time is not known to be
 
@@ -57,6 +58,7 @@ class Attachment:
     def __init__(self, edge, outside):
         self.draft = Draft(edge)
         self.outside = outside  # call trees that were open when it began
+        self.trees = 0  # of it, so far
 
 
 def folded(name, children):
@@ -85,6 +87,7 @@ class Stream:
         self.parts = []
         self.call_counts, self.entries = collections.Counter(), collections.Counter()
         self.counters = collections.Counter()
+        self.lost = 0
 
     # --- parts ---
 
@@ -119,6 +122,7 @@ class Stream:
         else:
             draft.is_cut = True
             self.counters["reduce_links_past_limit"] += 1
+            self.lost += 1
 
     def come_in(self, edge, trace=None):
         draft = self.current()
@@ -212,12 +216,22 @@ class Stream:
 
     def open_tree(self, call):
         index = len(self.trees)
-        if self.attachment and index == self.attachment.outside:
-            if self.attachment.draft.is_ended:
-                self.begin_next(call.start_ns)
+        is_attached = self.attachment and index == self.attachment.outside
+        if is_attached and self.attachment.draft.is_ended:
+            self.begin_next(call.start_ns)
         self.trees.append(Tree(call, len(self.calls) - 1))
-        if index == 0 and self.received and not (self.attachment and self.attachment.outside == 0):
+        if is_attached:
+            self.count_attached()
+        elif index == 0 and self.received:
             self.trees[0].draft, self.received = self.received, None
+
+    def count_attached(self):
+        """Of too many call trees the last one ends what is attached."""
+        self.attachment.trees += 1
+        if self.attachment.trees > TREES_MAX:
+            self.attachment.draft.is_cut = True
+            self.counters["reduce_links_past_limit"] += 1
+            self.end_attachment()
 
     def begin_next(self, now_ns):
         """One more call tree under one attach hangs on the one before."""

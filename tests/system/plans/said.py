@@ -159,7 +159,7 @@ def differences(master, streams, *late, slack=PRECISE):
     counted = sum((stream.counters for stream in streams), collections.Counter())
     said_counters = counters(master)
     yield from joined_differences(Said(master), known, slack)
-    yield from ledger_differences(master, known, part_count, counted["reduce_links_past_limit"])
+    yield from ledger_differences(master, known, part_count, sum(stream.lost for stream in streams))
     yield from call_count_differences(master, streams)
     yield from entry_differences(master, streams)
     for name in ("reduce_links_malformed", "reduce_links_unmatched", "reduce_links_past_limit"):
