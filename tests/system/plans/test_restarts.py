@@ -2,8 +2,8 @@
 """Random plans through three levels of workers, the lowest behind HAProxy, while servers end and start again at their addresses, on their
 spools and store:
 
-    gentle   workers by SIGTERM, the master by SIGKILL: nothing differs from what the programs' logs say
-    rough    workers by SIGKILL, too, so that programs go on at other workers, which do not know what is open: traces are incomplete
+    gentle   those that programs send to by SIGTERM, those above by SIGKILL, too: nothing differs from what the programs' logs say
+    rough    all by SIGKILL, too, so that programs go on at other workers, which do not know what is open: traces are incomplete
 
 At last the master ends once more: from its store it answers as before."""
 import collections
@@ -83,11 +83,12 @@ class Levels:
             listen=listen, level=level))
 
     def disturb(self, random_):
-        how = signal.SIGKILL if self.name == "rough" and random_.random() < 0.5 else signal.SIGTERM
         if random_.random() < 0.25:
             self.master.restart(signal.SIGKILL)
-        else:
-            random_.choice(self.workers).restart(how)
+            return
+        worker = random_.choice(self.workers)
+        may_kill = self.name == "rough" or worker not in self.low
+        worker.restart(signal.SIGKILL if may_kill and random_.random() < 0.5 else signal.SIGTERM)
 
     def stop(self):
         for worker in self.workers:
