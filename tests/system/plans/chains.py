@@ -44,7 +44,7 @@ def few_parts(chain, forward):
     return [at.endpoint for at in workers], [*workers, upper]
 
 
-ROOTS = ("f1*", "s2")  # with --root
+ROOTS = ("f1*", "s2")
 
 CHAINS = {
     "one-worker": one_worker(),
@@ -52,9 +52,13 @@ CHAINS = {
     "filter-per-thread": one_worker("--lanes", "2", "--placement", "threads"),
     "no-custody": one_worker("--custody", "none"),
     "roots": one_worker("--root", ",".join(ROOTS), "--lanes", "2"),
+    "exact": one_worker("--shapes", "exact"),
+    "set": one_worker("--shapes", "set"),
     "one-each": one_each,
     "few-parts": few_parts,
     "haproxy": behind_haproxy,
     "two-levels-behind-haproxy": two_levels_behind_haproxy,
 }
 NEED_HAPROXY = {"haproxy", "two-levels-behind-haproxy"}
+# What of that the oracle has to know (replay.Stream).
+OPTIONS = {"roots": {"roots": ROOTS}, "exact": {"shapes": "exact"}, "set": {"shapes": "set"}}

@@ -166,7 +166,8 @@ class Request:
         if self.chance("empty", 0.07):
             return self.add(program, first)
         if self.chance("many", 0.03):
-            return self.add(program, " ".join([self.call(program, DEPTH_MAX, NEST_MAX), *[self.leaf_text()] * self.random.randint(200, MANY)]))
+            leaves = [self.leaf_text()] * self.random.randint(200, MANY)
+            return self.add(program, " ".join([self.call(program, DEPTH_MAX, NEST_MAX, first=first), *leaves]))
         count = self.random.randint(2, 4) if self.chance("several", 0.2) else 1
         calls = [self.call(program, depth + 1, 0, first=first if i == 0 else "") for i in range(count)]
         return self.add(program, " ".join(calls))

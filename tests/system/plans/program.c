@@ -210,7 +210,7 @@ MR_NEVER_TRACE static void detach(void)
 {
     begin_record();
     mr_detach();
-    log_line("detach");
+    log_line("detach %lld", (long long)log_now_ns());
     end_record();
 }
 

@@ -100,11 +100,11 @@ class Programs:
             died += program.returncode != 0
         return died
 
-    def streams(self, numbers=None, tells_hosts=False, roots=()):
-        """One a thread."""
+    def streams(self, numbers=None, tells_hosts=False, **options):
+        """One a thread; options: of replay.Stream."""
         return [stream for number in (range(self.plan.programs) if numbers is None else numbers)
-                for stream in self.streams_of(number, tells_hosts, roots)]
+                for stream in self.streams_of(number, tells_hosts, options)]
 
-    def streams_of(self, number, tells_hosts, roots):
+    def streams_of(self, number, tells_hosts, options):
         label = f"{self.app(number)}@{self.host(number)}" if tells_hosts else self.app(number)
-        return [replay.replay(path, label, (self.name, number), roots) for path in sorted(self.folder.glob(f"log.{number}.*"))]
+        return [replay.replay(path, label, (self.name, number), **options) for path in sorted(self.folder.glob(f"log.{number}.*"))]

@@ -6,6 +6,7 @@ A thread has open calls, of which the first may be outer frames; at most two cal
 first; and at most one attachment, which the call trees below it belong to."""
 import collections
 import fnmatch
+import itertools
 
 EDGES_MAX = 64  # of one part
 TREES_MAX = 256  # of one attach
@@ -28,9 +29,9 @@ class Part:
         self.start_ns, self.end_ns = draft.start_ns, draft.end_ns
         self.is_stub = False
 
-    def become_stub(self, site):
+    def become_stub(self, site, over_ns):
         first = self.edge_in or self.edges_out[0]
-        self.is_stub, self.site, self.start_ns, self.end_ns = True, site, first.before_ns, first.before_ns
+        self.is_stub, self.site, self.start_ns, self.end_ns = True, site, first.before_ns, max(over_ns, first.before_ns)
 
     def last_ns(self):
         """It was over by then."""
@@ -61,19 +62,36 @@ class Attachment:
         self.trees = 0  # of it, so far
 
 
+def as_text(name, texts):
+    return name + ("{" + ",".join(texts) + "}" if texts else "")
+
+
 def folded(name, children):
     """A call tree as text: of a run of equal children one is kept."""
-    kept = []
-    for child in children:
-        text = folded(*child)
-        if not kept or kept[-1] != text:
-            kept.append(text)
-    return name + ("{" + ",".join(kept) + "}" if kept else "")
+    return as_text(name, [text for text, _ in itertools.groupby(folded(*child) for child in children)])
+
+
+def exact(name, children):
+    """As folded, but that each run has its length."""
+    runs = itertools.groupby(exact(*child) for child in children)
+    return as_text(name, [f"{text}*{len(list(run))}" for text, run in runs])
+
+
+def as_set(name, children):
+    """Of children of one name there is one, which calls what they all call."""
+    below = {}
+    for child, grandchildren in children:
+        below.setdefault(child, []).extend(grandchildren)
+    return as_text(name, sorted(as_set(*child) for child in below.items()))
+
+
+SHAPES = {"folded": folded, "exact": exact, "set": as_set}  # by --shapes
 
 
 class Stream:
-    def __init__(self, app, source, name, roots=()):
+    def __init__(self, app, source, name, roots=(), shapes="folded"):
         self.app, self.source, self.name = app, source, name
+        self.shape_of = SHAPES[shapes]
         self.roots = roots  # globs of functions that are roots wherever they are called (--root)
         self.calls, self.trees = [], []
         self.outer_count = 0
@@ -102,10 +120,11 @@ class Stream:
             return self.trees[-1].call.name
         return self.calls[self.outer_count - 1].name if self.outer_count else None
 
-    def tell(self, draft):
+    def tell(self, draft, over_ns=0):
+        """over_ns: when it was, if that is known."""
         part = Part(self.app, self.source, draft)
         if not draft.is_ended:
-            part.become_stub(self.place())
+            part.become_stub(self.place(), over_ns)
         self.parts.append(part)
 
     def go_out(self, edge, trace=None):
@@ -136,10 +155,10 @@ class Stream:
         draft.is_used = True
         draft.trace = draft.trace or trace
 
-    def end_received(self):
+    def end_received(self, over_ns=0):
         """No call tree came of it."""
         if self.received:
-            self.tell(self.received)
+            self.tell(self.received, over_ns)
         self.received = None
 
     # --- attachments ---
@@ -167,10 +186,10 @@ class Stream:
             self.root_depth = depth if is_inside else 0
         self.root_attaches += 1
 
-    def detach(self):
+    def detach(self, now_ns):
         """Of an attach that the probe knows of; else of what was received."""
         if not self.probe_attaches:
-            self.end_received()
+            self.end_received(now_ns)
             return
         self.probe_attaches -= 1
         if self.root_attaches:
@@ -180,18 +199,18 @@ class Stream:
         if self.nested:
             self.nested -= 1
         elif self.attachment:
-            self.end_attachment()
+            self.end_attachment(now_ns)
         else:
             self.counters["reduce_links_unmatched"] += 1
 
-    def end_attachment(self):
+    def end_attachment(self, over_ns=0):
         attachment, self.attachment = self.attachment, None
         if not attachment:
             return
         if len(self.trees) > attachment.outside:
             self.trees[attachment.outside].draft = attachment.draft  # goes on by itself
         else:
-            self.tell(attachment.draft)
+            self.tell(attachment.draft, over_ns)
 
     # --- calls ---
 
@@ -254,7 +273,7 @@ class Stream:
         self.calls.pop()
         if len(self.calls) < self.root_depth:  # the call that attached has ended
             self.root_attaches = self.root_depth = self.nested = 0
-            self.end_attachment()
+            self.end_attachment(now_ns)
 
     def close_tree(self, call, now_ns, is_incomplete):
         tree, index = self.trees[-1], len(self.trees) - 1
@@ -263,7 +282,7 @@ class Stream:
         is_attached = self.attachment and index == self.attachment.outside
         draft = self.attachment.draft if is_attached else tree.draft
         draft.site, draft.status, draft.start_ns, draft.end_ns = call.name, status, call.start_ns, now_ns
-        draft.shape = None if is_incomplete else folded(call.name, call.children)
+        draft.shape = None if is_incomplete else self.shape_of(call.name, call.children)
         draft.is_ended = True
         if not is_attached and draft.is_used:
             self.tell(draft)
@@ -314,7 +333,7 @@ def take_line(stream, word, values):
         stream.probe_attaches = min(PROBE_ATTACHES_MAX, stream.probe_attaches + 1)
         stream.attach(hand_off(stream, *values))
     elif word == "detach":
-        stream.detach()
+        stream.detach(int(values[0]))
     elif word == "send":
         stream.go_out(*message(*values))
     elif word == "receive":
@@ -326,8 +345,9 @@ def take_line(stream, word, values):
         raise ValueError(f"{stream.name}: {word}")
 
 
-def replay(path, app, source, roots=()):
-    stream = Stream(app, source, str(path), roots)
+def replay(path, app, source, **options):
+    """options: as of Stream."""
+    stream = Stream(app, source, str(path), **options)
     now_ns = 0
     for line in path.read_text().splitlines(keepends=True):
         if not line.endswith("\n"):

@@ -4,6 +4,7 @@ import collections
 import re
 
 import joined
+import replay
 import system
 
 ROWS_MAX = 10000
@@ -55,8 +56,11 @@ def label(row):
 
 
 def tree_text(node):
-    children = ",".join(tree_text(child) for child in node["children"])
-    return (node["site"]["name"] if node["site"] else "??") + (f"{{{children}}}" if children else "")
+    """As replay.py has it. A set's children are in the order of their ids."""
+    children = [tree_text(child) + (f"*{child['repeat']}" if child["repeat"] else "") for child in node["children"]]
+    if node["exactness"] == "set":
+        children.sort()
+    return replay.as_text(node["site"]["name"] if node["site"] else "??", children)
 
 
 def edges_of(node):

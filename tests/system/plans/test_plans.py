@@ -60,7 +60,7 @@ class Run:
 
     def differences(self):
         system.wait_until(lambda: self.master.get("/api/v1/traces")["parts_waiting"] == 0, 60, f"{self.name}: no part waits")
-        streams = [stream for each in self.programs for stream in each.streams(roots=chains.ROOTS if self.name == "roots" else ())]
+        streams = [stream for each in self.programs for stream in each.streams(**chains.OPTIONS.get(self.name, {}))]
         print(f"{self.name}: {sum(len(stream.parts) for stream in streams)} parts, traces {said.Said(self.master).sums()}")
         return list(said.differences(self.master, streams, slack=said.HYBRID if "hybrid" in self.clocks else said.PRECISE))
 
