@@ -3,7 +3,7 @@
 
 #include "base/buffer.h"
 #include "base/text.h"
-#include "worker/file.h"
+#include "net/file.h"
 
 #include <jansson.h>
 #include <limits.h>

@@ -9,6 +9,7 @@
 #include "master/ingest.h"
 #include "master/options.h"
 #include "master/store.h"
+#include "net/file.h"
 
 #include <errno.h>
 #include <poll.h>
@@ -17,11 +18,10 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/signalfd.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #define EXIT_USAGE 2
-#define PATH_SIZE 4096
+#define READY_SIZE 1024 /* two hosts and what stands around them */
 #define STORE_LOOK_MS 200
 #define FILES_OWN                                                                        \
     192 /* beside connections of workers: the store's, readers of the page */
@@ -162,39 +162,25 @@ static bool is_v6(const char *host)
     return strchr(host, ':') != NULL;
 }
 
-/* Whole or not at all: a temporary file takes the name. */
 static enum mr_status write_ready(const struct master *master, struct mr_error *error)
 {
     const struct mr_master_options *options = &master->options;
-    char path[PATH_SIZE];
     const char *listen = options->listen_at.host, *http = options->http_at.host;
-    const char *ready = options->ready_file;
-    struct stat there;
+    struct mr_error cause = MR_ERROR_NONE;
+    char text[READY_SIZE];
 
-    if (!*ready)
+    if (!*options->ready_file)
         return MR_OK;
-    /* The rename would take the place of a device (/dev/null) or a link (/dev/stdout). */
-    if (lstat(ready, &there) == 0 && !S_ISREG(there.st_mode))
-        return mr_error_set(
-            error, MR_EUSAGE,
-            "--ready-file: %s: is there and is no regular file: give another path",
-            ready);
-    if (snprintf(path, sizeof(path), "%s.%ld", ready, (long)getpid()) >= PATH_SIZE)
-        return mr_error_set(error, MR_EUSAGE, "--ready-file: the path is too long");
-    FILE *file = fopen(path, "we");
-    if (!file)
-        return mr_error_set_errno(error, MR_EUSAGE, errno, "--ready-file %s", ready);
-    int size =
-        fprintf(file, "{\"listen\":\"%s%s%s:%u\",\"http\":\"%s%s%s:%u\",\"pid\":%ld}\n",
-                is_v6(listen) ? "[" : "", listen, is_v6(listen) ? "]" : "", master->port,
-                is_v6(http) ? "[" : "", http, is_v6(http) ? "]" : "", master->http_port,
-                (long)getpid());
-    bool is_written = fclose(file) == 0 && size > 0;
-    if (is_written && rename(path, ready) == 0)
-        return MR_OK;
+    int size = snprintf(text, sizeof(text),
+                        "{\"listen\":\"%s%s%s:%u\",\"http\":\"%s%s%s:%u\",\"pid\":%ld}\n",
+                        is_v6(listen) ? "[" : "", listen, is_v6(listen) ? "]" : "",
+                        master->port, is_v6(http) ? "[" : "", http,
+                        is_v6(http) ? "]" : "", master->http_port, (long)getpid());
+    MR_ASSERT(size > 0 && size < READY_SIZE);
     enum mr_status status =
-        mr_error_set_errno(error, MR_EIO, errno, "--ready-file %s", ready);
-    (void)unlink(path);
+        mr_file_replace(options->ready_file, text, (size_t)size, &cause);
+    if (status != MR_OK)
+        mr_error_set(error, status, "--ready-file: %s", cause.text);
     return status;
 }
 

@@ -3,10 +3,6 @@
 
 #include "base/compiler.h"
 
-#include <errno.h>
-#include <stdio.h>
-#include <string.h>
-
 static const struct mr_option_spec specs[] = {
 #define MR_OPTION(...) MR_OPTION_SPEC(struct mr_master_options, __VA_ARGS__)
 #include "master/options.def"
@@ -34,26 +30,6 @@ static enum mr_status read_endpoint(const char *flag, const char *text,
     return MR_OK;
 }
 
-/* The file's first line. Its contents are never part of a message. */
-static enum mr_status read_token(const char *path, char token[MR_MASTER_TOKEN_SIZE],
-                                 struct mr_error *error)
-{
-    token[0] = '\0';
-    if (!*path)
-        return MR_OK;
-    FILE *file = fopen(path, "re");
-    if (!file)
-        return mr_error_set_errno(error, MR_EUSAGE, errno, "--token-file %s", path);
-    if (!fgets(token, MR_MASTER_TOKEN_SIZE, file))
-        token[0] = '\0';
-    (void)fclose(file);
-    token[strcspn(token, "\r\n")] = '\0';
-    if (!*token)
-        return mr_error_set(error, MR_EUSAGE, "--token-file %s: its first line is empty",
-                            path);
-    return MR_OK;
-}
-
 static enum mr_status check(void *context, struct mr_error *error)
 {
     struct mr_master_options *options = context;
@@ -62,8 +38,9 @@ static enum mr_status check(void *context, struct mr_error *error)
 
     if (status == MR_OK)
         status = read_endpoint("http", options->http, &options->http_at, error);
-    if (status == MR_OK)
-        status = read_token(options->token_file, options->token, error);
+    if (status == MR_OK && *options->token_file)
+        status =
+            mr_token_read("--token-file", options->token_file, options->token, error);
     if (status == MR_OK && !*options->store)
         status = mr_error_set(error, MR_EUSAGE, "--store: a directory is needed");
     if (status == MR_OK && options->store_max &&

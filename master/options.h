@@ -15,8 +15,8 @@
 #include "base/log.h"
 #include "base/options.h"
 #include "net/endpoint.h"
+#include "net/token.h"
 
-#define MR_MASTER_TOKEN_SIZE 1024
 #define MR_MASTER_STORE_MAX_MIN (UINT64_C(16) << 20) /* some thousand names and paths */
 
 struct mr_master_options {
@@ -25,7 +25,7 @@ struct mr_master_options {
 #undef MR_OPTION
     /* Made from the above. */
     struct mr_endpoint listen_at, http_at;
-    char token[MR_MASTER_TOKEN_SIZE]; /* "" for none */
+    char token[MR_TOKEN_SIZE]; /* "" for none */
 };
 
 /*

@@ -5,7 +5,6 @@
 
 #include <ctype.h>
 #include <errno.h>
-#include <fcntl.h>
 #include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -170,26 +169,6 @@ static void set_names(const struct options *options, const char *exe,
               attribute(config, "service.version"));
 }
 
-static enum mr_status read_token(const char *path, struct mr_config *config,
-                                 struct mr_error *error)
-{
-    int fd = open(path, O_RDONLY | O_CLOEXEC);
-    ssize_t size = fd < 0 ? -1 : read(fd, config->token, sizeof(config->token));
-    int failure = errno;
-
-    if (fd >= 0)
-        (void)close(fd);
-    if (size < 0)
-        return mr_error_set_errno(error, MR_EIO, failure, "MILLRACE_TOKEN_FILE=%s", path);
-    if (size == (ssize_t)sizeof(config->token))
-        return mr_error_set(error, MR_EUSAGE,
-                            "MILLRACE_TOKEN_FILE=%s: a token has at most %d bytes", path,
-                            MR_CONFIG_TOKEN_SIZE - 1);
-    config->token[size] = '\0';
-    config->token[strcspn(config->token, "\r\n")] = '\0';
-    return MR_OK;
-}
-
 /* Absolute, because the program may go elsewhere before its end. */
 static enum mr_status set_recorder_dir(const char *path, struct mr_config *config,
                                        struct mr_error *error)
@@ -262,7 +241,8 @@ static enum mr_status check(const struct options *options, struct mr_config *con
     if (status == MR_OK && options->attributes)
         status = parse_attributes(options->attributes, config, error);
     if (status == MR_OK && options->token_file && options->token_file[0])
-        status = read_token(options->token_file, config, error);
+        status = mr_token_read("MILLRACE_TOKEN_FILE", options->token_file, config->token,
+                               error);
     if (status == MR_OK)
         status = parse_globs("MILLRACE_ONLY", options->only, &config->only, error);
     if (status == MR_OK)

@@ -14,6 +14,7 @@
 
 #include "net/control.h"
 #include "net/endpoint.h"
+#include "net/token.h"
 #include "net/wire.h"
 #include "probe/clock.h"
 #include "probe/ring.h"
@@ -21,7 +22,6 @@
 
 #define MR_CONFIG_TEXT_SIZE 256
 #define MR_CONFIG_ATTRIBUTES_SIZE 4096
-#define MR_CONFIG_TOKEN_SIZE 1024
 #define MR_CONFIG_PATH_SIZE 512
 
 struct mr_config {
@@ -45,7 +45,7 @@ struct mr_config {
     bool is_exit_timeout_given; /* by the user: waited for even if nobody ever answers */
     char app[MR_CONFIG_TEXT_SIZE];
     char version[MR_CONFIG_TEXT_SIZE]; /* attribute service.version, or "" */
-    char token[MR_CONFIG_TOKEN_SIZE];
+    char token[MR_TOKEN_SIZE];
     char recorder_dir[MR_CONFIG_PATH_SIZE]; /* absolute, or "": where there is room */
     struct mr_site_globs only, except; /* functions that are recorded; probe/sites.h */
     uint64_t min_size;

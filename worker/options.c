@@ -124,7 +124,8 @@ static enum mr_status check(void *context, struct mr_error *error)
     if (status == MR_OK)
         status = read_forward(options, error);
     if (status == MR_OK && *options->token_file)
-        status = mr_token_read(options->token_file, options->token, error);
+        status =
+            mr_token_read("--token-file", options->token_file, options->token, error);
     if (status == MR_OK && options->outbox < 2 * options->max_frame)
         status = mr_error_set(error, MR_EUSAGE,
                               "--outbox: must be at least twice --max-frame (%" PRIu64

@@ -14,7 +14,7 @@
 #include "base/log.h"
 #include "base/options.h"
 #include "net/endpoint.h"
-#include "worker/file.h"
+#include "net/token.h"
 #include "worker/globs.h"
 
 struct mr_worker_options {
@@ -29,7 +29,7 @@ struct mr_worker_options {
     struct mr_endpoints forward_at;
     struct mr_sender_address addresses[MR_SENDER_ADDRESSES_MAX];
     uint32_t address_count;
-    char token[MR_TOKEN_MAX]; /* "" for none */
+    char token[MR_TOKEN_SIZE]; /* "" for none */
     struct mr_globs outer_globs, root_globs;
 };
 

@@ -2,7 +2,7 @@
 #include "worker/stats.h"
 
 #include "base/clock.h"
-#include "worker/file.h"
+#include "net/file.h"
 
 #include <jansson.h>
 #include <stdio.h>

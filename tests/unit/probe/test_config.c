@@ -4,6 +4,7 @@
 #include "probe/config.h"
 
 #include <string.h>
+#include <unistd.h>
 
 #define ENDPOINT "MILLRACE_ENDPOINT=tcp://127.0.0.1:4600"
 #define EXE "/usr/bin/prog"
@@ -151,6 +152,22 @@ static void bad_values_are_named(void **state)
     }
 }
 
+/* As the worker reads the same file: with the blank it would be another token, and refused. */
+static void the_token_ends_before_white_space(void **state)
+{
+    char path[] = "/tmp/millrace-test-XXXXXX", item[64];
+    int fd = mkstemp(path);
+
+    (void)state;
+    assert_true(fd >= 0);
+    assert_int_equal(write(fd, "s3cret \t\r\n", 10), 10);
+    assert_int_equal(close(fd), 0);
+    (void)snprintf(item, sizeof(item), "MILLRACE_TOKEN_FILE=%s", path);
+    assert_int_equal(parse(item, NULL, NULL), MR_OK);
+    assert_string_equal(config.token, "s3cret");
+    assert_int_equal(unlink(path), 0);
+}
+
 static void a_bad_endpoint_is_named(void **state)
 {
     char item[] = "MILLRACE_ENDPOINT=http://x", *env[] = {item, NULL};
@@ -201,6 +218,7 @@ int main(void)
         cmocka_unit_test(attributes_are_decoded),
         cmocka_unit_test(a_ring_is_rounded_up_to_a_power_of_two),
         cmocka_unit_test(bad_values_are_named),
+        cmocka_unit_test(the_token_ends_before_white_space),
         cmocka_unit_test(a_bad_endpoint_is_named),
         cmocka_unit_test(discard_stands_alone),
     };

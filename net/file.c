@@ -1,14 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "worker/file.h"
+#include "net/file.h"
 
 #include "base/assert.h"
 
-#include <ctype.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
 #include <stdio.h>
-#include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -63,27 +61,4 @@ enum mr_status mr_file_replace(const char *path, const void *data, size_t size,
         (void)unlink(temporary);
     }
     return status;
-}
-
-enum mr_status mr_token_read(const char *path, char token[MR_TOKEN_MAX],
-                             struct mr_error *error)
-{
-    FILE *file = fopen(path, "re");
-    size_t size;
-
-    if (!file)
-        return mr_error_set_errno(error, MR_EUSAGE, errno, "--token-file: %s", path);
-    if (!fgets(token, MR_TOKEN_MAX, file))
-        token[0] = '\0';
-    (void)fclose(file);
-    size = strlen(token);
-    if (size == MR_TOKEN_MAX - 1)
-        return mr_error_set(error, MR_EUSAGE,
-                            "--token-file: %s: the token is longer than %d bytes", path,
-                            MR_TOKEN_MAX - 2);
-    while (size > 0 && isspace((unsigned char)token[size - 1]))
-        token[--size] = '\0';
-    if (size == 0)
-        return mr_error_set(error, MR_EUSAGE, "--token-file: %s: holds no token", path);
-    return MR_OK;
 }

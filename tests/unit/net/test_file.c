@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* worker/file.h: files written whole, and the token. */
-#include "worker/file.h"
+/* net/file.h: files written whole. */
+#include "net/file.h"
 
 #include "base/compiler.h"
 #include "tests/unit/unit_test.h"
@@ -86,62 +86,12 @@ static void what_is_no_regular_file_stays(void **state)
     assert_int_equal(unlink(path), 0);
 }
 
-static void the_token_is_the_first_line_without_its_end(void **state)
-{
-    char token[MR_TOKEN_MAX];
-
-    MR_UNUSED(state);
-    write_text("s3cret \r\nanother line\n");
-    assert_int_equal(mr_token_read(path, token, NULL), MR_OK);
-    assert_string_equal(token, "s3cret");
-    write_text("no line end");
-    assert_int_equal(mr_token_read(path, token, NULL), MR_OK);
-    assert_string_equal(token, "no line end");
-}
-
-static void a_file_without_a_token_is_refused(void **state)
-{
-    static const char *const texts[] = {"", "\n", "  \t \n", "\nlate\n"};
-    char token[MR_TOKEN_MAX];
-
-    MR_UNUSED(state);
-    for (size_t i = 0; i < MR_ARRAY_COUNT(texts); i++) {
-        struct mr_error error = MR_ERROR_NONE;
-
-        write_text(texts[i]);
-        assert_int_equal(mr_token_read(path, token, &error), MR_EUSAGE);
-        assert_non_null(strstr(error.text, path));
-    }
-    assert_int_equal(mr_token_read("/nowhere/at/all", token, NULL), MR_EUSAGE);
-}
-
-static void a_token_that_is_too_long_is_refused_and_not_cut(void **state)
-{
-    static char text[MR_TOKEN_MAX + 10];
-    char token[MR_TOKEN_MAX];
-
-    MR_UNUSED(state);
-    memset(text, 'x', MR_TOKEN_MAX - 1);
-    write_text(text);
-    assert_int_equal(mr_token_read(path, token, NULL), MR_EUSAGE);
-    text[MR_TOKEN_MAX - 2] = '\0';
-    write_text(text);
-    assert_int_equal(mr_token_read(path, token, NULL), MR_OK);
-    assert_int_equal(strlen(token), MR_TOKEN_MAX - 2);
-}
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(a_file_is_made_and_replaced, set_up, tear_down),
         cmocka_unit_test(a_path_that_cannot_be_written_is_named),
         cmocka_unit_test_setup_teardown(what_is_no_regular_file_stays, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(the_token_is_the_first_line_without_its_end,
-                                        set_up, tear_down),
-        cmocka_unit_test_setup_teardown(a_file_without_a_token_is_refused, set_up,
-                                        tear_down),
-        cmocka_unit_test_setup_teardown(a_token_that_is_too_long_is_refused_and_not_cut,
-                                        set_up, tear_down),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
