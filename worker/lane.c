@@ -224,6 +224,17 @@ static bool has_finished(const struct mr_connection *connection)
            !mr_lane_is_behind(connection);
 }
 
+/* Takes what has come already, of which epoll tells nothing. False: that ended with BYE, and the connection is closed. */
+static bool take_waiting(struct mr_lane *lane, struct mr_connection *connection)
+{
+    take_frames(lane, connection);
+    if (connection->linger_until_ns != 0 || !has_finished(connection) ||
+        mr_lane_hand_over(lane, connection))
+        return true;
+    mr_lane_close(lane, connection);
+    return false;
+}
+
 static void on_ready(struct mr_lane *lane, struct mr_connection *connection)
 {
     enum mr_status status;
@@ -273,9 +284,9 @@ static void adopt(struct mr_lane *lane, struct mr_connection *connection)
         return;
     }
     mr_lane_greet(lane, connection);
-    if (connection->linger_until_ns == 0)
-        take_frames(lane, connection); /* what came behind the HELLO */
-    if (lane->is_moving)
+    bool is_there = connection->linger_until_ns != 0 ||
+                    take_waiting(lane, connection); /* what came behind the HELLO */
+    if (is_there && lane->is_moving)
         move_away(connection);
 }
 
@@ -318,7 +329,7 @@ static void try_again(struct mr_lane *lane, struct mr_connection *connection)
     }
     connection->is_stalled = false;
     (void)epoll_ctl(lane->epoll_fd, EPOLL_CTL_ADD, connection->conn.fd, &event);
-    take_frames(lane, connection);
+    (void)take_waiting(lane, connection);
 }
 
 /* Heartbeats, silence, control frames that the socket did not take. */
@@ -342,7 +353,7 @@ static void tend(struct mr_lane *lane, struct mr_connection *connection)
 
     /* It may be we who did not listen: the graph can hold the lane up. */
     if (status == MR_ETIMEOUT && mr_conn_read(&connection->conn) == MR_OK) {
-        take_frames(lane, connection);
+        (void)take_waiting(lane, connection);
         return;
     }
     if (!mr_status_is_error(status))
@@ -443,10 +454,7 @@ static void catch_up(struct mr_lane *lane)
         next = at->next;
         if (at->linger_until_ns != 0 || !mr_lane_is_behind(at))
             continue;
-        take_frames(lane, at);
-        if (at->linger_until_ns == 0 && has_finished(at) && !mr_lane_hand_over(lane, at))
-            mr_lane_close(lane, at);
-        else
+        if (take_waiting(lane, at))
             lane->is_behind |= mr_lane_is_behind(at);
     }
 }

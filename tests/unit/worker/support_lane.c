@@ -187,6 +187,12 @@ static void give(struct lane_rig *rig, int fd)
 
 void lane_rig_connect(struct lane_rig *rig, const struct mr_hello *hello)
 {
+    lane_rig_connect_with(rig, hello, mr_span_of(NULL, 0));
+}
+
+void lane_rig_connect_with(struct lane_rig *rig, const struct mr_hello *hello,
+                           struct mr_span behind)
+{
     static uint8_t bytes[MR_WIRE_HEADER_SIZE + MR_WIRE_MAX_CONTROL];
     size_t size = mr_hello_put(hello, bytes + MR_WIRE_HEADER_SIZE, MR_WIRE_MAX_CONTROL);
     int pair[2];
@@ -199,6 +205,10 @@ void lane_rig_connect(struct lane_rig *rig, const struct mr_hello *hello)
     mr_frame_put_header(MR_FRAME_HELLO, 0, 0,
                         mr_span_of(bytes + MR_WIRE_HEADER_SIZE, size), bytes);
     size += MR_WIRE_HEADER_SIZE;
+    assert_true(behind.size <= sizeof(bytes) - size);
+    if (behind.size)
+        memcpy(bytes + size, behind.data, behind.size);
+    size += behind.size;
     assert_int_equal(send(rig->fd, bytes, size, 0), (ssize_t)size);
     give(rig, pair[1]);
 }

@@ -52,6 +52,9 @@ void lane_rig_remove_spool(const struct lane_rig *rig);
 void lane_rig_stop(struct lane_rig *rig); /* both */
 /* A new connection; the one before is left. */
 void lane_rig_connect(struct lane_rig *rig, const struct mr_hello *hello);
+/* With frames that have come together with HELLO. */
+void lane_rig_connect_with(struct lane_rig *rig, const struct mr_hello *hello,
+                           struct mr_span behind);
 /* Into `bytes` of LANE_ANSWER_SIZE, which the frame borrows. */
 void lane_rig_take_answer(struct lane_rig *rig, uint8_t *bytes, struct mr_frame *frame);
 /* The type of the answer, which is WELCOME or ERROR. */

@@ -6,6 +6,7 @@
 #include "tests/unit/unit_test.h"
 
 #include <string.h>
+#include <sys/socket.h>
 #include <unistd.h>
 
 #define CREDIT_FIRST (512u << 10) /* worker/lane_credit.c */
@@ -203,6 +204,27 @@ static void a_probe_does_not_ask_the_register(void **state)
     free(rig);
 }
 
+/* Nothing comes behind it that would wake the lane; it waited until the sender was silent for too long, with heartbeats. */
+static void bye_that_came_with_hello_ends_the_connection(void **state)
+{
+    struct lane_rig *rig = malloc(sizeof(*rig));
+    uint8_t bye[MR_WIRE_HEADER_SIZE + MR_BYE_SIZE], rest[LANE_ANSWER_SIZE];
+    struct mr_hello hello;
+
+    MR_UNUSED(state);
+    assert_non_null(rig);
+    mr_bye_put(MR_BYE_FINISHED, bye + MR_WIRE_HEADER_SIZE);
+    mr_frame_put_header(MR_FRAME_BYE, 0, 0,
+                        mr_span_of(bye + MR_WIRE_HEADER_SIZE, MR_BYE_SIZE), bye);
+    lane_rig_start(rig);
+    hello = lane_rig_hello(rig, 1);
+    lane_rig_connect_with(rig, &hello, mr_span_of(bye, sizeof(bye)));
+    assert_int_equal(lane_rig_answer(rig), MR_FRAME_WELCOME);
+    assert_int_equal(recv(rig->fd, rest, sizeof(rest), 0), 0); /* no heartbeat */
+    lane_rig_stop(rig);
+    free(rig);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -211,6 +233,7 @@ int main(void)
         cmocka_unit_test(senders_hear_of_a_lane_that_waits_for_room),
         cmocka_unit_test(who_lacks_a_dictionary_asks_until_it_is_told),
         cmocka_unit_test(a_probe_does_not_ask_the_register),
+        cmocka_unit_test(bye_that_came_with_hello_ends_the_connection),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
