@@ -36,10 +36,15 @@ static bool is_same(const struct mr_ask *a, const struct mr_ask *b)
 
 static enum mr_status put(struct mr_asks *asks, const struct mr_ask *ask)
 {
-    for (uint32_t i = 0; i < asks->count; i++)
+    bool is_own = mr_id_is_zero(ask->asker);
+    uint32_t of_asker = 0;
+
+    for (uint32_t i = 0; i < asks->count; i++) {
         if (is_same(&asks->entries[i].ask, ask))
             return MR_OK;
-    if (asks->count == MR_ASKS_MAX)
+        of_asker += mr_id_equal(asks->entries[i].ask.asker, ask->asker);
+    }
+    if (asks->count == MR_ASKS_MAX || (!is_own && of_asker == MR_ASKS_OF_ONE_MAX))
         return MR_ELIMIT;
     asks->entries[asks->count++] = (struct mr_asks_entry){*ask, MR_ASK_WAITS};
     return MR_OK;
@@ -57,16 +62,23 @@ enum mr_status mr_asks_put(struct mr_asks *asks, const struct mr_ask *ask)
 
 bool mr_asks_next(struct mr_asks *asks, struct mr_custody_ask *body)
 {
-    bool found = false;
+    const struct mr_asks_entry *next = NULL;
+    uint32_t sent = 0;
 
     pthread_mutex_lock(&asks->lock);
-    for (uint32_t i = 0; i < asks->count && !found; i++) {
-        found = asks->entries[i].state == MR_ASK_WAITS;
-        if (found)
-            *body = asks->entries[i].ask.body;
+    for (uint32_t i = 0; i < asks->count; i++) {
+        const struct mr_asks_entry *entry = &asks->entries[i];
+
+        sent += entry->state == MR_ASK_SENT;
+        if (entry->state == MR_ASK_WAITS && !next)
+            next = entry;
     }
+    if (sent >= MR_ASKS_SENT_MAX)
+        next = NULL;
+    if (next)
+        *body = next->ask.body;
     pthread_mutex_unlock(&asks->lock);
-    return found;
+    return next != NULL;
 }
 
 void mr_asks_mark_sent(struct mr_asks *asks, const struct mr_custody_ask *body)

@@ -3,7 +3,8 @@
  * Questions to the register at the master (net/custody.h), on their way up, and its answers, on their way back. Lanes put
  * questions, of their own or passed on for a worker below; forward sends them to the next level, again at each new
  * connection until they are answered; lanes take what was answered. Any thread; a lock, held for moments: what asks is a
- * connection that broke, no hot path. Bounded: MR_ASKS_MAX under way.
+ * connection that broke, no hot path. Bounded: MR_ASKS_MAX under way, of one worker below MR_ASKS_OF_ONE_MAX; on the wire
+ * MR_ASKS_SENT_MAX, so that no worker is refused above for what it asks at once.
  *
  *     mr_asks_init(&asks, wake, context);
  *     if (mr_asks_put(&asks, &ask) == MR_ELIMIT) ...        // lane: ask again later
@@ -22,6 +23,9 @@
 #include <stdint.h>
 
 #define MR_ASKS_MAX 1024u
+#define MR_ASKS_OF_ONE_MAX                                                               \
+    256u /* so that one that asks without end leaves room for others */
+#define MR_ASKS_SENT_MAX 64u
 
 struct mr_ask {
     struct mr_custody_ask body; /* once answered, body.position is the register's */
@@ -47,9 +51,9 @@ void mr_asks_init(struct mr_asks *asks, void (*wake)(void *context, uint32_t lan
 void mr_asks_fini(struct mr_asks *asks);
 /* From its return on nobody is woken: the lanes end. */
 void mr_asks_mute(struct mr_asks *asks);
-/* MR_ELIMIT: too many are under way. The same question of the same asker twice is one. */
+/* MR_ELIMIT: too many are under way, in all or of its asker. The same question of the same asker twice is one. */
 enum mr_status mr_asks_put(struct mr_asks *asks, const struct mr_ask *ask);
-/* A question that was not sent on this connection; false: none. */
+/* A question that was not sent on this connection; false: none, or as many as may be wait for their answer. */
 bool mr_asks_next(struct mr_asks *asks, struct mr_custody_ask *body);
 void mr_asks_mark_sent(struct mr_asks *asks, const struct mr_custody_ask *body);
 /* A new connection: all that is not answered waits to be sent again. */

@@ -3,7 +3,7 @@
 
 #include "tests/unit/unit_test.h"
 
-static const struct mr_id subject = {1, 2}, below = {3, 4};
+static const struct mr_id subject = {1, 2}, below = {3, 4}, own = {0, 0};
 static uint32_t woken[4];
 
 static void wake(void *context, uint32_t lane)
@@ -24,14 +24,14 @@ static struct mr_ask ask_of(uint32_t lane, struct mr_id asker, uint64_t epoch,
 static void an_answer_reaches_everybody_who_asked(void **state)
 {
     static struct mr_asks asks;
-    struct mr_ask own = ask_of(1, (struct mr_id){0, 0}, 5, true),
-                  passed = ask_of(2, below, 5, false), got;
+    struct mr_ask claim = ask_of(1, own, 5, true), passed = ask_of(2, below, 5, false),
+                  got;
     struct mr_custody_ask body, answer = {.subject = subject, .epoch = 5, .position = 4};
 
     (void)state;
     mr_asks_init(&asks, wake, NULL);
-    assert_int_equal(mr_asks_put(&asks, &own), MR_OK);
-    assert_int_equal(mr_asks_put(&asks, &own), MR_OK); /* the same */
+    assert_int_equal(mr_asks_put(&asks, &claim), MR_OK);
+    assert_int_equal(mr_asks_put(&asks, &claim), MR_OK); /* the same */
     assert_int_equal(mr_asks_put(&asks, &passed), MR_OK);
     for (int i = 0; i < 2; i++) {
         assert_true(mr_asks_next(&asks, &body));
@@ -56,7 +56,7 @@ static void an_answer_reaches_everybody_who_asked(void **state)
 static void what_was_not_answered_is_sent_again(void **state)
 {
     static struct mr_asks asks;
-    struct mr_ask one = ask_of(0, (struct mr_id){0, 0}, 1, true);
+    struct mr_ask one = ask_of(0, own, 1, true);
     struct mr_custody_ask body, other = {.subject = subject, .epoch = 2};
 
     (void)state;
@@ -75,7 +75,7 @@ static void too_many_are_refused(void **state)
 {
     static struct mr_asks asks;
     struct mr_custody_ask answer = {.subject = subject, .epoch = 9};
-    struct mr_ask ask = ask_of(3, below, 0, false), got;
+    struct mr_ask ask = ask_of(3, own, 0, false), got;
 
     (void)state;
     mr_asks_init(&asks, wake, NULL);
@@ -94,12 +94,58 @@ static void too_many_are_refused(void **state)
     mr_asks_fini(&asks);
 }
 
+/* It may be that it does so to keep the others from being answered. */
+static void who_asks_without_end_leaves_room_for_others(void **state)
+{
+    static struct mr_asks asks;
+    struct mr_ask ask = ask_of(0, below, 0, false), other = ask_of(0, subject, 0, false),
+                  claim = ask_of(0, own, 0, true);
+
+    (void)state;
+    mr_asks_init(&asks, wake, NULL);
+    for (uint32_t i = 0; i < MR_ASKS_OF_ONE_MAX; i++) {
+        ask.body.epoch = i;
+        assert_int_equal(mr_asks_put(&asks, &ask), MR_OK);
+    }
+    assert_int_equal(mr_asks_put(&asks, &ask), MR_OK); /* the same */
+    ask.body.epoch = MR_ASKS_OF_ONE_MAX;
+    assert_int_equal(mr_asks_put(&asks, &ask), MR_ELIMIT);
+    assert_int_equal(mr_asks_put(&asks, &other), MR_OK);
+    assert_int_equal(mr_asks_put(&asks, &claim), MR_OK);
+    mr_asks_fini(&asks);
+}
+
+static void the_next_waits_for_an_answer_when_many_are_sent(void **state)
+{
+    static struct mr_asks asks;
+    struct mr_ask ask = ask_of(0, own, 0, true);
+    struct mr_custody_ask body, answer = {.subject = subject, .epoch = 3};
+
+    (void)state;
+    mr_asks_init(&asks, wake, NULL);
+    for (uint32_t i = 0; i <= MR_ASKS_SENT_MAX; i++) {
+        ask.body.epoch = i;
+        assert_int_equal(mr_asks_put(&asks, &ask), MR_OK);
+    }
+    for (uint32_t i = 0; i < MR_ASKS_SENT_MAX; i++) {
+        assert_true(mr_asks_next(&asks, &body));
+        mr_asks_mark_sent(&asks, &body);
+    }
+    assert_false(mr_asks_next(&asks, &body));
+    mr_asks_answer(&asks, &answer);
+    assert_true(mr_asks_next(&asks, &body));
+    assert_int_equal(body.epoch, MR_ASKS_SENT_MAX);
+    mr_asks_fini(&asks);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(an_answer_reaches_everybody_who_asked),
         cmocka_unit_test(what_was_not_answered_is_sent_again),
         cmocka_unit_test(too_many_are_refused),
+        cmocka_unit_test(who_asks_without_end_leaves_room_for_others),
+        cmocka_unit_test(the_next_waits_for_an_answer_when_many_are_sent),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
