@@ -2,6 +2,7 @@
 #include "base/metrics.h"
 
 #include "base/clock.h"
+#include "base/text.h"
 
 #include <inttypes.h>
 
@@ -12,15 +13,22 @@ void mr_metrics_head(struct mr_buffer *out, const char *name, const char *type,
                                   name, help, name, type);
 }
 
-/* Backslash, quote and line feed are escaped, as the format asks; other control characters are none of a name's. */
+/*
+ * Backslash and quote are escaped, as the format asks; control characters, and what is no UTF-8, for which a scraper refuses all
+ * of it, become '?'.
+ */
 static void put_text(struct mr_buffer *out, const char *value)
 {
+    size_t start = out->size;
+
     for (; *value; value++) {
         if (*value == '\\' || *value == '"')
             (void)mr_buffer_append_byte(out, '\\');
         (void)mr_buffer_append_byte(out,
                                     (unsigned char)*value < ' ' ? '?' : (uint8_t)*value);
     }
+    if (out->size > start)
+        mr_text_make_valid((char *)out->data + start, out->size - start);
 }
 
 void mr_metrics_labels(struct mr_buffer *out, const char *name, unsigned count,

@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """The servers under attack, and what of them must hold whatever was sent."""
+import json
 import re
 
-from system import check
+from system import Failure, check
 
 CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f]")
 SANITIZER = re.compile(r"runtime error|Sanitizer|assertion")
@@ -26,6 +27,9 @@ def check_log(server):
 
 def check_queries(master):
     """All that it shows can be shown."""
-    for path in PATHS:
-        master.get(f"/api/v1/{path}?limit=1000")
-    check("millrace_" in master.get_text("/metrics"), "no metrics")
+    for path in [f"/api/v1/{name}?limit=1000" for name in PATHS] + ["/metrics"]:
+        try:
+            answer = master.get_text(path)
+            check("millrace_" in answer if path == "/metrics" else isinstance(json.loads(answer), dict), f"{path}: {answer[:1000]}")
+        except (ValueError, OSError) as failure:  # no UTF-8, no JSON, another status
+            raise Failure(f"{path}: {failure!r}") from failure

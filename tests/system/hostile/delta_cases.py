@@ -118,6 +118,7 @@ PARTS = [
 
 COUNTERS = [
     Case("counters of odd names", head() + item(COUNTER, 8, b"a\x1b[2Jb\n\"", 7) + item(COUNTER, 4, b"x\"}\\", MOST) * 2),
+    Case("a counter's name that is no UTF-8", head() + item(COUNTER, 4, b"a\xff\xc3b", 7)),
     Case("a counter's name of 63 bytes", head() + item(COUNTER, 63, b"n" * 63, 7)),
     Case("a counter's name of 64 bytes", head() + item(COUNTER, 64, b"n" * 64, 7), breaks(COUNTER)),
     Case("20,000 counters", head() + b"".join(item(COUNTER, 12, b"flood%07d" % each, 1) for each in range(20000))),
