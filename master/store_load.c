@@ -127,7 +127,7 @@ static enum mr_status load_path(struct load *load)
     mr_sql_get_id(sql); /* made again from the ids above it */
     uint32_t parent = mr_sql_get_index(sql), scope = mr_sql_get_index(sql);
     uint32_t site = mr_sql_get_index(sql), flags = (uint32_t)mr_sql_get_u64(sql);
-    if ((parent != MR_MODEL_NONE && parent >= index) ||
+    if ((parent != MR_MODEL_NONE && parent >= count_of(load, MR_MODEL_PATH)) ||
         scope >= count_of(load, MR_MODEL_SCOPE) || site >= count_of(load, MR_MODEL_SITE))
         return MR_EFORMAT;
     enum mr_status status =
