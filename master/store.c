@@ -6,6 +6,7 @@
 #include "base/clock.h"
 #include "master/store_private.h"
 
+#include <ctype.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
@@ -18,6 +19,7 @@
 #include <unistd.h>
 
 #define PATH_SIZE 4096
+#define URI_SIZE ((size_t)3 * PATH_SIZE)
 #define SENDERS_MAX (1u << 20)
 #define BUSY_MS 5000 /* readers (millrace report) never hold the write lock for long */
 
@@ -342,6 +344,67 @@ static enum mr_status load_database(sqlite3 *db, struct mr_model *model,
     return status;
 }
 
+static bool is_there(const char *path, const char *suffix, uint64_t *size)
+{
+    char file[PATH_SIZE];
+    struct stat found;
+
+    *size = 0;
+    if (snprintf(file, sizeof(file), "%s%s", path, suffix) >= PATH_SIZE ||
+        stat(file, &found) != 0)
+        return false;
+    *size = (uint64_t)found.st_size;
+    return true;
+}
+
+/* Of SQLite: every byte that means something in one of its URIs, or might, by its number. */
+static enum mr_status uri_of(const char *path, char uri[URI_SIZE])
+{
+    static const char digits[] = "0123456789abcdef", plain[] = "/._-";
+    char *end = stpcpy(uri, "file:");
+
+    for (; *path; path++) {
+        unsigned char byte = (unsigned char)*path;
+
+        if (end + sizeof("%00?immutable=1") > uri + URI_SIZE)
+            return MR_ELIMIT;
+        if (isalnum(byte) || strchr(plain, byte)) {
+            *end++ = *path;
+        } else {
+            *end++ = '%';
+            *end++ = digits[byte >> 4];
+            *end++ = digits[byte & 15];
+        }
+    }
+    (void)stpcpy(end, "?immutable=1");
+    return MR_OK;
+}
+
+/*
+ * A folder that we cannot write to, such as one of an image that is mounted: SQLite cannot make the index of its journal there. It
+ * is not needed where the journal holds nothing, which is what a master that was stopped leaves. Where there is an index, a master may be
+ * running; then that is read, and what is in the journal.
+ */
+static enum mr_status open_to_read(const char *directory, const char *path, sqlite3 **db,
+                                   struct mr_error *error)
+{
+    char uri[URI_SIZE];
+    uint64_t size;
+
+    if (access(directory, W_OK) == 0 || is_there(path, "-shm", &size))
+        return open_database(path, SQLITE_OPEN_READONLY, db, error);
+    if (is_there(path, "-wal", &size) && size > 0)
+        return mr_error_set(
+            error, MR_EIO,
+            "%s-wal holds what must be read into the store, and %s is not "
+            "writable: copy it to where you may write",
+            path, directory);
+    if (uri_of(path, uri) != MR_OK)
+        return mr_error_set(error, MR_EUSAGE, "store: the path is too long: %.100s",
+                            directory);
+    return open_database(uri, SQLITE_OPEN_READONLY | SQLITE_OPEN_URI, db, error);
+}
+
 enum mr_status mr_store_load(const char *directory, struct mr_model *model,
                              struct mr_error *error)
 {
@@ -354,7 +417,7 @@ enum mr_status mr_store_load(const char *directory, struct mr_model *model,
     if (access(path, R_OK) != 0)
         return mr_error_set_errno(error, MR_ENOTFOUND, errno, "no store in %s",
                                   directory);
-    status = open_database(path, SQLITE_OPEN_READONLY, &db, error);
+    status = open_to_read(directory, path, &db, error);
     if (status == MR_OK)
         status = load_database(db, model, error);
     sqlite3_close(db);

@@ -130,7 +130,8 @@ const char *mr_store_directory(const struct mr_store *store);
 
 /*
  * Reads a store into `model` (new and empty) without changing it, also while a master
- * writes it, and publishes. For `millrace report`. MR_ENOTFOUND: no store there; else as
+ * writes it, and publishes. For `millrace report`. The folder need not be writable, unless what a killed
+ * master left in the journal is still to be read into the store (MR_EIO). MR_ENOTFOUND: no store there; else as
  * mr_store_open().
  */
 enum mr_status mr_store_load(const char *directory, struct mr_model *model,
