@@ -60,6 +60,22 @@ enum mr_status mr_asks_put(struct mr_asks *asks, const struct mr_ask *ask)
     return status;
 }
 
+void mr_asks_forget(struct mr_asks *asks, struct mr_id asker)
+{
+    uint32_t kept = 0;
+
+    MR_ASSERT(!mr_id_is_zero(asker));
+    pthread_mutex_lock(&asks->lock);
+    for (uint32_t i = 0; i < asks->count; i++) {
+        const struct mr_asks_entry *entry = &asks->entries[i];
+
+        if (entry->state != MR_ASK_WAITS || !mr_id_equal(entry->ask.asker, asker))
+            asks->entries[kept++] = *entry;
+    }
+    asks->count = kept;
+    pthread_mutex_unlock(&asks->lock);
+}
+
 bool mr_asks_next(struct mr_asks *asks, struct mr_custody_ask *body)
 {
     const struct mr_asks_entry *next = NULL;

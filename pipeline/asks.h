@@ -53,6 +53,8 @@ void mr_asks_fini(struct mr_asks *asks);
 void mr_asks_mute(struct mr_asks *asks);
 /* MR_ELIMIT: too many are under way, in all or of its asker. The same question of the same asker twice is one. */
 enum mr_status mr_asks_put(struct mr_asks *asks, const struct mr_ask *ask);
+/* What this asker has asked and was not sent yet: it is cut off, and asks again at its next connection. */
+void mr_asks_forget(struct mr_asks *asks, struct mr_id asker);
 /* A question that was not sent on this connection; false: none, or as many as may be wait for their answer. */
 bool mr_asks_next(struct mr_asks *asks, struct mr_custody_ask *body);
 void mr_asks_mark_sent(struct mr_asks *asks, const struct mr_custody_ask *body);

@@ -391,14 +391,16 @@ void mr_lane_pass_on(struct mr_lane *lane, struct mr_connection *connection,
                               .lane = lane->config.index};
 
     /* Each question is kept at the master for 30 days, and may cut off whom it is about. */
-    if (connection->hello.hello.role == MR_ROLE_PROBE)
+    if (connection->hello.hello.role == MR_ROLE_PROBE) {
         mr_lane_refuse(lane, connection, MR_WIRE_ERROR_STATE,
                        "ASK from a probe: only workers ask the register");
-    else if (mr_ask_get(frame->payload, &question.body) != MR_OK)
+    } else if (mr_ask_get(frame->payload, &question.body) != MR_OK) {
         mr_lane_refuse(lane, connection, MR_WIRE_ERROR_FORMAT, "bad ASK");
-    else if (mr_asks_put(lane->config.asks, &question) != MR_OK)
+    } else if (mr_asks_put(lane->config.asks, &question) != MR_OK) {
+        mr_asks_forget(lane->config.asks, question.asker);
         mr_lane_refuse(lane, connection, MR_WIRE_ERROR_BUSY,
                        "too many questions to the register are under way");
+    }
 }
 
 static void on_claimed(struct mr_lane *lane, struct mr_lane_sender *sender,

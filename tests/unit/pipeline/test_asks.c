@@ -112,6 +112,8 @@ static void who_asks_without_end_leaves_room_for_others(void **state)
     assert_int_equal(mr_asks_put(&asks, &ask), MR_ELIMIT);
     assert_int_equal(mr_asks_put(&asks, &other), MR_OK);
     assert_int_equal(mr_asks_put(&asks, &claim), MR_OK);
+    mr_asks_forget(&asks, below);
+    assert_int_equal(asks.count, 2);
     mr_asks_fini(&asks);
 }
 
