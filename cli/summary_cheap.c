@@ -3,6 +3,7 @@
  * Functions that are called often and do little: they cost more to trace than to run, and
  * their number hides what takes the time. Said once, by who has seen all calls.
  */
+#include "base/sum.h"
 #include "cli/leave_out.h"
 #include "cli/summary_private.h"
 
@@ -72,7 +73,7 @@ static uint64_t count_pruned(const struct mr_summary *summary)
 
     for (size_t i = 0; i < summary->function_count; i++)
         if (summary->functions[i].pruned.sources > 0)
-            cheap_calls += summary->functions[i].cheap_calls;
+            mr_sum_add(&cheap_calls, summary->functions[i].cheap_calls);
     return cheap_calls;
 }
 

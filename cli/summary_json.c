@@ -9,9 +9,14 @@
 #include <stdlib.h>
 #include <string.h>
 
+json_int_t mr_summary_number(uint64_t value)
+{
+    return value > INT64_MAX ? INT64_MAX : (json_int_t)value;
+}
+
 static void set_number(json_t *object, const char *key, uint64_t value)
 {
-    (void)json_object_set_new(object, key, json_integer((json_int_t)value));
+    (void)json_object_set_new(object, key, json_integer(mr_summary_number(value)));
 }
 
 json_t *mr_summary_text_json(const char *text)

@@ -48,18 +48,20 @@ json_t *mr_summary_kept_json(const struct mr_summary *summary)
         (void)json_array_append_new(
             inner,
             json_pack("{s:o, s:I}", "name", mr_summary_text_json(kept->inner[i].name),
-                      "self_ns", (json_int_t)kept->inner[i].self_ns));
+                      "self_ns", mr_summary_number(kept->inner[i].self_ns)));
     (void)json_object_set_new(object, "id", json_string(mr_id_format(kept->id, id)));
     (void)json_object_set_new(object, "name", mr_summary_text_json(kept->name));
     (void)json_object_set_new(object, "status", json_string(status_text(kept->status)));
     (void)json_object_set_new(object, "start_ns",
-                              json_integer((json_int_t)kept->start_ns));
-    (void)json_object_set_new(object, "time_ns", json_integer((json_int_t)kept->ns));
-    (void)json_object_set_new(object, "calls", json_integer((json_int_t)kept->calls));
+                              json_integer(mr_summary_number(kept->start_ns)));
+    (void)json_object_set_new(object, "time_ns",
+                              json_integer(mr_summary_number(kept->ns)));
+    (void)json_object_set_new(object, "calls",
+                              json_integer(mr_summary_number(kept->calls)));
     (void)json_object_set_new(object, "elided_calls",
-                              json_integer((json_int_t)kept->elided_calls));
+                              json_integer(mr_summary_number(kept->elided_calls)));
     (void)json_object_set_new(object, "elided_ns",
-                              json_integer((json_int_t)kept->elided_ns));
+                              json_integer(mr_summary_number(kept->elided_ns)));
     (void)json_object_set_new(object, "longest", inner);
     return object;
 }

@@ -85,14 +85,14 @@ static json_t *row_json(const struct mr_summary_open *open)
 
     for (uint32_t i = 0; i < open->stack_count; i++)
         (void)json_array_append_new(stack, mr_summary_text_json(open->stack[i]));
-    return json_pack("{s:o, s:o, s:o, s:o, s:I, s:I, s:I, s:o, s:I}", "name",
-                     mr_summary_text_json(open->name), "app",
-                     mr_summary_text_json(open->app), "version",
-                     mr_summary_text_json(open->version), "host",
-                     mr_summary_text_json(open->host), "open", (json_int_t)open->count,
-                     "oldest_for_ns", (json_int_t)open->oldest_for_ns, "in_call_for_ns",
-                     (json_int_t)open->in_call_for_ns, "stack", stack, "stack_elided",
-                     (json_int_t)open->stack_elided);
+    return json_pack(
+        "{s:o, s:o, s:o, s:o, s:I, s:I, s:I, s:o, s:I}", "name",
+        mr_summary_text_json(open->name), "app", mr_summary_text_json(open->app),
+        "version", mr_summary_text_json(open->version), "host",
+        mr_summary_text_json(open->host), "open", mr_summary_number(open->count),
+        "oldest_for_ns", mr_summary_number(open->oldest_for_ns), "in_call_for_ns",
+        mr_summary_number(open->in_call_for_ns), "stack", stack, "stack_elided",
+        mr_summary_number(open->stack_elided));
 }
 
 json_t *mr_summary_open_json(const struct mr_summary *summary)

@@ -37,6 +37,8 @@ enum mr_status mr_summary_put_traces(const struct mr_summary *summary,
 /* A line about the slowest trace that is kept; nothing where none is. */
 enum mr_status mr_summary_put_kept(const struct mr_summary *summary,
                                    struct mr_buffer *out);
+/* JSON has signed numbers: what is greater is the greatest of them. */
+json_int_t mr_summary_number(uint64_t value);
 /* Names come from other people's programs: of what is no UTF-8 each byte is '?'. */
 json_t *mr_summary_text_json(const char *text);
 /* What is open, and where the oldest of each entry point is; nothing where nothing is. */

@@ -2,6 +2,7 @@
 #include "cli/summary_text.h"
 
 #include "base/assert.h"
+#include "base/sum.h"
 #include "cli/render.h"
 #include "cli/summary_private.h"
 
@@ -146,7 +147,7 @@ static void put_function_row(const struct mr_summary *summary,
                              const struct mr_summary_function *row, struct mr_grid *grid)
 {
     char text[MR_RENDER_SIZE];
-    uint64_t timed = row->ok + row->failed;
+    uint64_t timed = mr_sum(row->ok, row->failed);
 
     mr_grid_cell(grid, "%s",
                  row->is_timed ? mr_summary_time(summary, row->self_ns, timed, text)
@@ -231,7 +232,7 @@ static void put_entry_row(const struct mr_summary *summary,
                           const struct mr_summary_entry *row, struct mr_grid *grid)
 {
     char text[MR_RENDER_SIZE];
-    uint64_t timed = row->ok + row->failed;
+    uint64_t timed = mr_sum(row->ok, row->failed);
 
     mr_grid_cell(grid, "%s", mr_render_count(row->count, text));
     put_quantile(summary, row, &row->p50, grid);
@@ -299,7 +300,7 @@ static enum mr_status put_coverage(const struct mr_summary *summary,
     enum mr_status status;
 
     for (int i = 0; i < MR_COVERAGE_COUNT; i++)
-        time_ns += summary->coverage.time_ns[i];
+        mr_sum_add(&time_ns, summary->coverage.time_ns[i]);
     status = mr_buffer_append_format(out, "Traces    %s",
                                      mr_render_count(summary->traces, text));
     for (int i = 0; status == MR_OK && i < MR_COVERAGE_COUNT; i++)

@@ -5,6 +5,7 @@
  */
 #include "cli/summary_private.h"
 
+#include "base/sum.h"
 #include "net/joined.h"
 #include "net/part.h"
 
@@ -72,8 +73,9 @@ static void put_trace(const struct mr_summary *summary,
 {
     char text[MR_RENDER_SIZE];
 
-    mr_grid_cell(grid, "%s",
-                 mr_render_count(trace->ok + trace->failed + trace->incomplete, text));
+    mr_grid_cell(
+        grid, "%s",
+        mr_render_count(mr_sum3(trace->ok, trace->failed, trace->incomplete), text));
     put_quantile(summary, trace->is_timed, &trace->p50, grid);
     put_quantile(summary, trace->is_timed, &trace->p99, grid);
     mr_grid_cell(grid, "%s",

@@ -6,6 +6,7 @@
  */
 #include "master/api_private.h"
 
+#include "base/sum.h"
 #include <stdlib.h>
 #include <string.h>
 
@@ -51,8 +52,8 @@ static void add_elided(json_t *object, const struct mr_exemplar *exemplar)
     uint64_t calls = 0, ns = 0;
 
     for (uint32_t i = 0; i < exemplar->call_count; i++) {
-        calls += exemplar->items[i].elided_calls;
-        ns += exemplar->items[i].elided_ns;
+        mr_sum_add(&calls, exemplar->items[i].elided_calls);
+        mr_sum_add(&ns, exemplar->items[i].elided_ns);
     }
     json_object_set_new(object, "elided_calls", mr_json_u64(calls));
     json_object_set_new(object, "elided_ns", mr_json_u64(ns));

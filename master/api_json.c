@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "base/compiler.h"
+#include "base/sum.h"
 #include "base/text.h"
 #include "master/api_private.h"
 
@@ -134,11 +135,11 @@ json_t *mr_json_ledger(const struct mr_summary_ledger *ledger)
 
 json_t *mr_json_path_stats(const struct mr_path_stats *stats)
 {
-    bool timed = stats->ok + stats->failed > 0;
+    bool timed = mr_sum(stats->ok, stats->failed) > 0;
 
     return json_pack("{s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o}", "calls",
-                     mr_json_u64(stats->ok + stats->failed + stats->incomplete), "ok",
-                     mr_json_u64(stats->ok), "failed", mr_json_u64(stats->failed),
+                     mr_json_u64(mr_sum3(stats->ok, stats->failed, stats->incomplete)),
+                     "ok", mr_json_u64(stats->ok), "failed", mr_json_u64(stats->failed),
                      "incomplete", mr_json_u64(stats->incomplete), "self_ns",
                      mr_json_u64_if(timed, stats->self.sum), "self_min_ns",
                      mr_json_u64_if(timed, stats->self.min), "self_max_ns",

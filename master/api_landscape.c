@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What there is: hosts, applications, sources, and which site calls which. */
+#include "base/sum.h"
 #include "base/table.h"
 #include "master/api_private.h"
 
@@ -37,7 +38,8 @@ static enum mr_status add_edge(struct edges *edges, uint32_t from, uint32_t to,
     }
     if (index == edges->count)
         edges->items[edges->count++] = (struct edge){.from = from, .to = to};
-    edges->items[index].calls += stats->ok + stats->failed + stats->incomplete;
+    mr_sum_add(&edges->items[index].calls,
+               mr_sum3(stats->ok, stats->failed, stats->incomplete));
     edges->items[index].time_ns += stats->total.sum;
     return MR_OK;
 }

@@ -2,6 +2,7 @@
 /* Functions of which calls were counted and not recorded, in answers. */
 #include "master/api_private.h"
 
+#include "base/sum.h"
 /* `calls`: under this name, where they were counted. */
 static json_t *pruned_of(const struct mr_site_pruned *site, const char *name,
                          uint64_t calls)
@@ -39,7 +40,7 @@ void mr_json_add_path_pruned(json_t *object, const struct mr_site_pruned *pruned
                              const struct mr_model_root *root, uint32_t path)
 {
     const struct mr_path_stats *stats = &mr_model_path_stat(root, path)->stats;
-    uint64_t recorded = stats->ok + stats->failed + stats->incomplete;
+    uint64_t recorded = mr_sum3(stats->ok, stats->failed, stats->incomplete);
     const struct mr_site_pruned *site =
         mr_site_pruned_of(pruned, mr_model_path(root, path)->site);
 

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Shapes: the list, and one with its tree of nodes expanded within limits. */
+#include "base/sum.h"
 #include "master/api_private.h"
 #include "master/ranked.h"
 
@@ -21,18 +22,19 @@ static const char *exactness_name(enum mr_exactness exactness)
 
 static json_t *statistics(const struct mr_shape_stats *stats)
 {
-    bool timed = stats->ok + stats->failed > 0;
+    bool timed = mr_sum(stats->ok, stats->failed) > 0;
 
-    return json_pack(
-        "{s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o}", "traces",
-        mr_json_u64(stats->ok + stats->failed), "ok", mr_json_u64(stats->ok), "failed",
-        mr_json_u64(stats->failed), "calls", mr_json_u64(stats->calls), "folded_traces",
-        mr_json_u64(stats->folded), "first_ns", mr_json_u64_if(timed, stats->first_ns),
-        "last_ns", mr_json_u64_if(timed, stats->last_ns), "time_ns",
-        mr_json_u64_if(timed, stats->time.sum), "min_ns",
-        mr_json_u64_if(timed, stats->time.min), "max_ns",
-        mr_json_u64_if(timed, stats->time.max), "time",
-        mr_json_quantiles(&stats->histogram, &stats->time, timed));
+    return json_pack("{s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o}", "traces",
+                     mr_json_u64(mr_sum(stats->ok, stats->failed)), "ok",
+                     mr_json_u64(stats->ok), "failed", mr_json_u64(stats->failed),
+                     "calls", mr_json_u64(stats->calls), "folded_traces",
+                     mr_json_u64(stats->folded), "first_ns",
+                     mr_json_u64_if(timed, stats->first_ns), "last_ns",
+                     mr_json_u64_if(timed, stats->last_ns), "time_ns",
+                     mr_json_u64_if(timed, stats->time.sum), "min_ns",
+                     mr_json_u64_if(timed, stats->time.min), "max_ns",
+                     mr_json_u64_if(timed, stats->time.max), "time",
+                     mr_json_quantiles(&stats->histogram, &stats->time, timed));
 }
 
 static json_t *shape(const struct mr_model_root *root, uint32_t index)
@@ -65,7 +67,7 @@ static struct mr_ranked *gather(const struct mr_model_root *root, uint32_t entry
 
         if (entry == MR_MODEL_NONE || mr_model_shape(root, i)->entry == entry)
             order[(*count)++] = (struct mr_ranked){
-                by_count ? stats->ok + stats->failed : stats->time.sum, i};
+                by_count ? mr_sum(stats->ok, stats->failed) : stats->time.sum, i};
     }
     if (order)
         qsort(order, *count, sizeof(*order), mr_ranked_compare);
@@ -193,7 +195,7 @@ static void add_paths(json_t *object, const struct mr_model_root *root, uint32_t
     if (order)
         qsort(order, count, sizeof(*order), by_path);
     if (count)
-        traces = order[0].row->stats.ok + order[0].row->stats.failed;
+        traces = mr_sum(order[0].row->stats.ok, order[0].row->stats.failed);
     for (uint32_t i = 0; i < count && i < limit; i++)
         json_array_append_new(rows, shape_path_json(root, &order[i]));
     free(order);

@@ -5,6 +5,7 @@
  */
 #include "base/atomics.h"
 #include "base/compiler.h"
+#include "base/sum.h"
 #include "master/api_private.h"
 
 #include <string.h>
@@ -23,7 +24,7 @@ static json_t *received(const struct mr_model_root *root)
             if (strcmp(counter->name, names[n]) != 0)
                 continue;
             is_told = true;
-            events += counter->value;
+            mr_sum_add(&events, counter->value);
         }
     }
     return mr_json_u64_if(is_told, events);

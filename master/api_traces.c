@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Traces over several threads and processes: the list of joined shapes, and one as a tree with its edges. */
+#include "base/sum.h"
 #include "master/api_private.h"
 #include "master/ranked.h"
 
@@ -10,7 +11,7 @@
 
 static uint64_t count_of(const struct mr_joined_stats *stats)
 {
-    return stats->ok + stats->failed + stats->incomplete;
+    return mr_sum3(stats->ok, stats->failed, stats->incomplete);
 }
 
 static struct mr_ranked *gather(const struct mr_model_root *root, bool by_time,
@@ -33,7 +34,7 @@ static struct mr_ranked *gather(const struct mr_model_root *root, bool by_time,
 
 static json_t *statistics(const struct mr_joined_stats *stats)
 {
-    bool timed = stats->ok + stats->failed > 0;
+    bool timed = mr_sum(stats->ok, stats->failed) > 0;
 
     return json_pack("{s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o}", "traces",
                      mr_json_u64(count_of(stats)), "ok", mr_json_u64(stats->ok), "failed",

@@ -4,6 +4,7 @@
 #include "base/atomics.h"
 #include "base/clock.h"
 #include "base/process.h"
+#include "base/sum.h"
 #include "master/api_private.h"
 #include "pipeline/graph_metrics.h"
 
@@ -122,8 +123,9 @@ static void put_model(struct mr_buffer *out, const struct mr_model_root *root)
     mr_metrics_put(out, "paths", "gauge", "Paths.", mr_model_count(root, MR_MODEL_PATH));
     mr_metrics_put(out, "shapes", "gauge", "Shapes.",
                    mr_model_count(root, MR_MODEL_SHAPE));
-    mr_metrics_put(out, "calls_total", "counter", "Calls, over all paths.",
-                   root->totals.ok + root->totals.failed + root->totals.incomplete);
+    mr_metrics_put(
+        out, "calls_total", "counter", "Calls, over all paths.",
+        mr_sum3(root->totals.ok, root->totals.failed, root->totals.incomplete));
     mr_metrics_put(out, "deltas_total", "counter", "Deltas applied.", root->deltas);
     mr_metrics_put(out, "dicts_total", "counter", "Dictionaries applied.", root->dicts);
     mr_metrics_put(out, "skipped_items_total", "counter", "Items of unknown kinds.",

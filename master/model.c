@@ -19,6 +19,7 @@
 #include "base/atomics.h"
 #include "base/clock.h"
 #include "base/compiler.h"
+#include "base/sum.h"
 #include "master/model_private.h"
 
 #include <inttypes.h>
@@ -282,7 +283,7 @@ uint64_t mr_ledger_lost(const struct mr_ledger_entry *entry)
     uint64_t lost = 0;
 
     for (uint32_t i = 0; i < MR_LOSS_REASON_COUNT; i++)
-        lost += entry->lost[i];
+        mr_sum_add(&lost, entry->lost[i]);
     return lost;
 }
 

@@ -8,6 +8,7 @@
 #include "base/assert.h"
 #include "base/clock.h"
 #include "base/hash.h"
+#include "base/sum.h"
 #include "master/model_private.h"
 #include "net/ids.h"
 #include "pipeline/source.h"
@@ -124,7 +125,7 @@ static enum mr_status take_path_stat(struct apply *apply,
     if (path == MR_MODEL_NONE) {
         (void)refuse(apply, MR_MODEL_PATH_STAT);
         return count_past_limit(apply, MR_MODEL_PATH_CALLS_PAST_LIMIT,
-                                stats->ok + stats->failed + stats->incomplete);
+                                mr_sum3(stats->ok, stats->failed, stats->incomplete));
     }
     enum mr_status status = mr_model_add_path_stats(apply->model, path, stats);
     if (status != MR_OK)
@@ -153,7 +154,7 @@ static uint64_t traces_of(const struct mr_entry_stats *stats)
     uint64_t traces = 0;
 
     for (int i = 0; i < MR_COVERAGE_COUNT; i++)
-        traces += stats->traces[i];
+        mr_sum_add(&traces, stats->traces[i]);
     return traces;
 }
 
@@ -307,7 +308,7 @@ enum mr_status mr_model_add_counter(struct mr_model *model, const char *name,
     if (status != MR_OK)
         return status;
     struct mr_model_counter *counter = record;
-    counter->value += value;
+    mr_sum_add(&counter->value, value);
     strncpy(counter->name, name, sizeof(counter->name) - 1);
     return MR_OK;
 }

@@ -10,6 +10,7 @@
  */
 #include "base/assert.h"
 #include "base/clock.h"
+#include "base/sum.h"
 #include "master/model_private.h"
 
 #include <stdlib.h>
@@ -54,8 +55,9 @@ enum mr_status mr_model_add_joined(struct mr_model *model, struct mr_id id,
 enum mr_status mr_model_refuse_joined(struct mr_model *model,
                                       const struct mr_joined_stats *stats)
 {
-    enum mr_status status = mr_model_add_counter(
-        model, MR_MODEL_TRACES_PAST_LIMIT, stats->ok + stats->failed + stats->incomplete);
+    enum mr_status status =
+        mr_model_add_counter(model, MR_MODEL_TRACES_PAST_LIMIT,
+                             mr_sum3(stats->ok, stats->failed, stats->incomplete));
 
     return status == MR_ELIMIT ? MR_OK : status; /* no room for counters, either */
 }

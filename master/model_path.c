@@ -4,6 +4,7 @@
  * them as they change: per site, and over all.
  */
 #include "base/assert.h"
+#include "base/sum.h"
 #include "master/model_private.h"
 #include "net/ids.h"
 
@@ -149,18 +150,18 @@ static enum mr_status add_site_stats(struct mr_model *model,
     struct mr_model_site_stat *site =
         mr_model_edit(model, MR_MODEL_SITE_STAT, path->site);
     struct mr_times total = stats->total;
-    bool from_empty = stats->ok + stats->failed == 0;
+    bool from_empty = mr_sum(stats->ok, stats->failed) == 0;
 
     if (!site)
         return MR_ENOMEM;
-    bool into_empty = site->ok + site->failed == 0;
+    bool into_empty = mr_sum(site->ok, site->failed) == 0;
     if (path->flags & MR_MODEL_PATH_RECURSIVE)
         total.sum = 0; /* it is within the outermost call's total */
     mr_times_merge(&site->self, &stats->self, into_empty, from_empty);
     mr_times_merge(&site->total, &total, into_empty, from_empty);
-    site->ok += stats->ok;
-    site->failed += stats->failed;
-    site->incomplete += stats->incomplete;
+    mr_sum_add(&site->ok, stats->ok);
+    mr_sum_add(&site->failed, stats->failed);
+    mr_sum_add(&site->incomplete, stats->incomplete);
     return MR_OK;
 }
 
@@ -175,10 +176,10 @@ enum mr_status mr_model_add_path_stats(struct mr_model *model, uint32_t path,
     enum mr_status status = mr_path_stats_merge(&record->stats, stats);
     if (status != MR_OK)
         return status;
-    totals->ok += stats->ok;
-    totals->failed += stats->failed;
-    totals->incomplete += stats->incomplete;
-    totals->self_ns += stats->self.sum;
+    mr_sum_add(&totals->ok, stats->ok);
+    mr_sum_add(&totals->failed, stats->failed);
+    mr_sum_add(&totals->incomplete, stats->incomplete);
+    mr_sum_add(&totals->self_ns, stats->self.sum);
     return add_site_stats(model, mr_model_path(model->working, path), stats);
 }
 

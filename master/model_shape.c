@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "base/hash.h"
+#include "base/sum.h"
 #include "master/model_private.h"
 #include "net/ids.h"
 
@@ -92,6 +93,6 @@ enum mr_status mr_model_add_shape_stats(struct mr_model *model, uint32_t shape,
 
     if (!record)
         return MR_ENOMEM;
-    model->working->totals.shape_traces += stats->ok + stats->failed;
+    mr_sum_add(&model->working->totals.shape_traces, mr_sum(stats->ok, stats->failed));
     return mr_shape_stats_merge(&record->stats, stats);
 }

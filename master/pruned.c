@@ -2,6 +2,7 @@
 #include "master/pruned.h"
 
 #include "base/compiler.h"
+#include "base/sum.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -60,7 +61,8 @@ static void walk_paths(const struct mr_model_root *root, struct mr_site_pruned *
 
         if (!by_site[path->site].was_pruned)
             continue;
-        by_site[path->site].recorded += stats->ok + stats->failed + stats->incomplete;
+        mr_sum_add(&by_site[path->site].recorded,
+                   mr_sum3(stats->ok, stats->failed, stats->incomplete));
         if (path->parent != MR_MODEL_NONE)
             by_site[mr_model_path(root, path->parent)->site].is_above = true;
     }

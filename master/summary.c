@@ -4,6 +4,7 @@
 #include "base/assert.h"
 #include "base/clock.h"
 #include "base/compiler.h"
+#include "base/sum.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -69,7 +70,7 @@ static const char *label(struct make *make, const struct mr_model_site *site)
 
 static bool has_calls(const struct mr_model_site_stat *stat)
 {
-    return stat->ok + stat->failed + stat->incomplete > 0;
+    return mr_sum3(stat->ok, stat->failed, stat->incomplete) > 0;
 }
 
 static void make_function(struct make *make, uint32_t index)
@@ -83,11 +84,11 @@ static void make_function(struct make *make, uint32_t index)
         return;
     *function = (struct mr_summary_function){
         .line = index, /* until sorted and named */
-        .calls = stat->ok + stat->failed + stat->incomplete,
+        .calls = mr_sum3(stat->ok, stat->failed, stat->incomplete),
         .ok = stat->ok,
         .failed = stat->failed,
         .incomplete = stat->incomplete,
-        .is_timed = stat->ok + stat->failed > 0,
+        .is_timed = mr_sum(stat->ok, stat->failed) > 0,
         .is_outer = make->is_outer[index],
         .self_ns = stat->self.sum,
         .self_min_ns = stat->self.min,
@@ -101,7 +102,7 @@ static void make_function(struct make *make, uint32_t index)
     if (make->pruned)
         function->pruned = make->pruned[index];
     summary->pruned_functions += function->pruned.was_pruned;
-    summary->pruned_calls += function->pruned.calls;
+    mr_sum_add(&summary->pruned_calls, function->pruned.calls);
     summary->function_count++;
 }
 
@@ -211,18 +212,18 @@ static uint64_t recent_of(const struct mr_model_root *root, uint32_t entry)
             window ? mr_cow_get(&window->points, entry) : NULL;
 
         for (uint32_t c = 0; point && c < MR_COVERAGE_COUNT; c++)
-            sum += point->stats.traces[c];
+            mr_sum_add(&sum, point->stats.traces[c]);
     }
     return sum;
 }
 
 static void time_entry(struct mr_summary_entry *entry, const struct mr_path_stats *stats)
 {
-    entry->count = stats->ok + stats->failed + stats->incomplete;
+    entry->count = mr_sum3(stats->ok, stats->failed, stats->incomplete);
     entry->ok = stats->ok;
     entry->failed = stats->failed;
     entry->incomplete = stats->incomplete;
-    entry->is_timed = stats->ok + stats->failed > 0;
+    entry->is_timed = mr_sum(stats->ok, stats->failed) > 0;
     entry->time_ns = stats->total.sum;
     entry->min_ns = stats->total.min;
     entry->max_ns = stats->total.max;
@@ -247,8 +248,8 @@ static void make_entry(struct make *make, uint32_t index, struct mr_summary_entr
     entry->open = make->open[index];
     entry->oldest_open_ns = make->oldest[index];
     entry->recent = index; /* until sorted and named */
-    make->summary->traces += entry->count;
-    make->summary->open += entry->open;
+    mr_sum_add(&make->summary->traces, entry->count);
+    mr_sum_add(&make->summary->open, entry->open);
 }
 
 static int by_time(const void *a, const void *b)
@@ -325,8 +326,9 @@ static void add_clock(struct make *make, struct mr_id id)
 
     if (tick_ns > summary->tick_ns)
         summary->tick_ns = tick_ns;
-    summary->times_clamped += number_of(
-        mr_model_note_of(make->root, id, whole, mr_note_name(MR_NOTE_TIMES_CLAMPED)));
+    mr_sum_add(&summary->times_clamped,
+               number_of(mr_model_note_of(make->root, id, whole,
+                                          mr_note_name(MR_NOTE_TIMES_CLAMPED))));
 }
 
 static void make_clock(struct make *make, const struct mr_model_source *record,
@@ -392,7 +394,7 @@ static void add_open(struct make *make, const struct mr_model_open *open)
     if (entry == MR_MODEL_NONE ||
         !mr_model_open_is_current(make->root, open, make->now_ns))
         return;
-    make->open[entry] += open->stats.count;
+    mr_sum_add(&make->open[entry], open->stats.count);
     if (make->oldest[entry] == 0 || open->stats.oldest_ns < make->oldest[entry])
         make->oldest[entry] = open->stats.oldest_ns;
 }
@@ -422,7 +424,8 @@ static void make_totals(struct make *make)
 
     summary->generation = root->head.generation;
     summary->published_ns = root->published_ns;
-    summary->calls = root->totals.ok + root->totals.failed + root->totals.incomplete;
+    summary->calls =
+        mr_sum3(root->totals.ok, root->totals.failed, root->totals.incomplete);
     summary->incomplete_calls = root->totals.incomplete;
     summary->self_ns = root->totals.self_ns;
     summary->paths = mr_model_count(root, MR_MODEL_PATH);

@@ -7,6 +7,7 @@
  */
 #include "master/summary_private.h"
 
+#include "base/sum.h"
 #include <math.h>
 #include <stdlib.h>
 
@@ -40,7 +41,7 @@ static uint64_t below(const struct mr_histogram *histogram, uint64_t limit_ns)
 
         if (end > (double)limit_ns)
             break;
-        sum += histogram->counts[i];
+        mr_sum_add(&sum, histogram->counts[i]);
     }
     return sum;
 }
@@ -51,7 +52,8 @@ static void count_paths(const struct mr_model_root *root, uint64_t limit_ns,
     for (uint32_t i = 0; i < mr_model_count(root, MR_MODEL_PATH); i++) {
         const struct mr_model_path_stat *stat = mr_model_path_stat(root, i);
 
-        by_site[mr_model_path(root, i)->site] += below(&stat->stats.histogram, limit_ns);
+        mr_sum_add(&by_site[mr_model_path(root, i)->site],
+                   below(&stat->stats.histogram, limit_ns));
     }
 }
 
@@ -72,7 +74,7 @@ enum mr_status mr_summary_make_cheap(const struct mr_model_root *root, uint64_t 
         count_paths(root, summary->least_ns + cheap_ns, by_site);
     for (size_t i = 0; i < summary->function_count; i++) {
         summary->functions[i].cheap_calls = by_site[summary->functions[i].line];
-        summary->cheap_calls += summary->functions[i].cheap_calls;
+        mr_sum_add(&summary->cheap_calls, summary->functions[i].cheap_calls);
     }
     free(by_site);
     return status;

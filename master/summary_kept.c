@@ -4,6 +4,7 @@
 
 #include "master/summary_private.h"
 
+#include "base/sum.h"
 static const char *keep(struct mr_arena *arena, const struct mr_model_root *root,
                         uint32_t site)
 {
@@ -59,8 +60,8 @@ static enum mr_status make_inner(const struct mr_model_root *root, struct mr_are
     if (has_memory)
         fill_self(exemplar, self_ns, stack);
     for (uint32_t i = 0; has_memory && i < exemplar->call_count; i++) {
-        kept->elided_calls += exemplar->items[i].elided_calls;
-        kept->elided_ns += exemplar->items[i].elided_ns;
+        mr_sum_add(&kept->elided_calls, exemplar->items[i].elided_calls);
+        mr_sum_add(&kept->elided_ns, exemplar->items[i].elided_ns);
         rank(kept, i, self_ns[i], calls);
     }
     for (uint32_t i = 0; i < kept->inner_count; i++)

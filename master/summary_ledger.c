@@ -8,6 +8,7 @@
 
 #include "base/assert.h"
 #include "base/clock.h"
+#include "base/sum.h"
 #include "master/summary_private.h"
 #include "pipeline/source.h"
 
@@ -20,10 +21,10 @@ static void add_missing(const struct mr_summary_time *time,
                         struct mr_summary_ledger *ledger, uint64_t events,
                         uint64_t since_ns)
 {
-    ledger->missing += events;
+    mr_sum_add(&ledger->missing, events);
     if (time->gone_ns && time->now_ns > since_ns &&
         time->now_ns - since_ns >= time->gone_ns)
-        ledger->host_gone += events;
+        mr_sum_add(&ledger->host_gone, events);
     if (ledger->since_ns == 0 || since_ns < ledger->since_ns)
         ledger->since_ns = since_ns;
 }
@@ -34,9 +35,9 @@ static void add_rest(const struct mr_model_stream *row, struct mr_summary_ledger
     uint64_t events =
         row->entry.reduced + (uint64_t)row->entry.held + mr_ledger_lost(&row->entry);
 
-    ledger->last += events;
-    ledger->numbered += events;
-    ledger->past_limit += events;
+    mr_sum_add(&ledger->last, events);
+    mr_sum_add(&ledger->numbered, events);
+    mr_sum_add(&ledger->past_limit, events);
 }
 
 /* Gives what is told of by number and is not in the sums. */
@@ -47,8 +48,8 @@ static int64_t add_numbers(const struct mr_model_stream *row,
 
     ledger->streams++;
     ledger->streams_balanced += gap == 0;
-    ledger->last += row->entry.last;
-    ledger->numbered += row->stream == MR_STREAM_NONE ? 0 : row->entry.last;
+    mr_sum_add(&ledger->last, row->entry.last);
+    mr_sum_add(&ledger->numbered, row->stream == MR_STREAM_NONE ? 0 : row->entry.last);
     return gap;
 }
 
@@ -63,11 +64,11 @@ void mr_summary_add_stream(const struct mr_summary_time *time,
         add_rest(row, ledger);
     else
         gap = add_numbers(row, ledger);
-    ledger->reduced += entry->reduced;
-    ledger->held = (int64_t)((uint64_t)ledger->held + (uint64_t)entry->held);
+    mr_sum_add(&ledger->reduced, entry->reduced);
+    ledger->held = mr_sum_signed(ledger->held, entry->held);
     for (uint32_t i = 0; i < MR_LOSS_REASON_COUNT; i++)
-        ledger->lost[i] += entry->lost[i];
-    ledger->lost_all += mr_ledger_lost(entry);
+        mr_sum_add(&ledger->lost[i], entry->lost[i]);
+    mr_sum_add(&ledger->lost_all, mr_ledger_lost(entry));
     if (row->taken_ns > ledger->heard_ns)
         ledger->heard_ns = row->taken_ns;
     if (is_over) /* nobody is left who could see the exits of what is held */
@@ -75,7 +76,7 @@ void mr_summary_add_stream(const struct mr_summary_time *time,
     if (gap > 0)
         add_missing(time, ledger, (uint64_t)gap, is_over ? row->taken_ns : row->gap_ns);
     else
-        ledger->excess += -(uint64_t)gap;
+        mr_sum_add(&ledger->excess, -(uint64_t)gap);
 }
 
 /* The source's own account, if it told one: events of streams that nobody told of, or of their last part. */
@@ -136,22 +137,22 @@ static void add(struct mr_summary_ledger *all, const struct mr_summary_ledger *o
 {
     all->streams += one->streams;
     all->streams_balanced += one->streams_balanced;
-    all->last += one->last;
-    all->numbered += one->numbered;
-    all->past_limit += one->past_limit;
-    all->reduced += one->reduced;
-    all->held = (int64_t)((uint64_t)all->held + (uint64_t)one->held);
+    mr_sum_add(&all->last, one->last);
+    mr_sum_add(&all->numbered, one->numbered);
+    mr_sum_add(&all->past_limit, one->past_limit);
+    mr_sum_add(&all->reduced, one->reduced);
+    all->held = mr_sum_signed(all->held, one->held);
     for (uint32_t i = 0; i < MR_LOSS_REASON_COUNT; i++)
-        all->lost[i] += one->lost[i];
-    all->lost_all += one->lost_all;
+        mr_sum_add(&all->lost[i], one->lost[i]);
+    mr_sum_add(&all->lost_all, one->lost_all);
     all->sources += one->sources;
     all->sources_told += one->sources_told;
     all->sources_silent += one->sources_silent;
     all->sources_died += one->sources_died;
-    all->sent += one->sent;
-    all->missing += one->missing;
-    all->host_gone += one->host_gone;
-    all->excess += one->excess;
+    mr_sum_add(&all->sent, one->sent);
+    mr_sum_add(&all->missing, one->missing);
+    mr_sum_add(&all->host_gone, one->host_gone);
+    mr_sum_add(&all->excess, one->excess);
     earlier(&all->since_ns, one->since_ns);
     earlier(&all->silent_since_ns, one->silent_since_ns);
 }

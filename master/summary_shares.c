@@ -4,6 +4,7 @@
 
 #include "base/assert.h"
 #include "base/hash.h"
+#include "base/sum.h"
 
 #include <string.h>
 
@@ -45,9 +46,9 @@ static void take_coverage(const struct mr_entry_stats *stats,
                                       .calls = stats->calls[from[i]],
                                       .time_ns = stats->time_ns[from[i]]};
     for (int i = 0; i < MR_COVERAGE_COUNT; i++) {
-        shares->all.traces += stats->traces[i];
-        shares->all.calls += stats->calls[i];
-        shares->all.time_ns += stats->time_ns[i];
+        mr_sum_add(&shares->all.traces, stats->traces[i]);
+        mr_sum_add(&shares->all.calls, stats->calls[i]);
+        mr_sum_add(&shares->all.time_ns, stats->time_ns[i]);
     }
     of[MR_SHARE_NOT_KEPT] = shares->all;
     for (int i = 0; i < MR_SHARE_COUNT; i++) {
@@ -67,17 +68,17 @@ void mr_summary_make_shares(const struct mr_model_root *root,
     *shares = (struct mr_summary_shares){.path_ns = 0};
     for (uint32_t i = 0; i < mr_model_count(root, MR_MODEL_SHAPE); i++) {
         const struct mr_shape_stats *stats = &mr_model_shape_stat(root, i)->stats;
-        uint64_t traces = stats->ok + stats->failed;
+        uint64_t traces = mr_sum(stats->ok, stats->failed);
         struct mr_summary_share *share =
             &shares->of[traces > 1 ? MR_SHARE_RECURRING : MR_SHARE_ONCE];
 
-        share->traces += traces;
-        share->calls += stats->calls;
-        share->time_ns += stats->time.sum;
+        mr_sum_add(&share->traces, traces);
+        mr_sum_add(&share->calls, stats->calls);
+        mr_sum_add(&share->time_ns, stats->time.sum);
     }
     for (uint32_t i = 0; i < mr_model_count(root, MR_MODEL_PATH); i++)
         if (!(mr_model_path(root, i)->flags & MR_DELTA_PATH_OUTER))
-            shares->path_ns += mr_model_path_stat(root, i)->stats.self.sum;
+            mr_sum_add(&shares->path_ns, mr_model_path_stat(root, i)->stats.self.sum);
     take_coverage(&root->totals.entries, shares);
     /* Of a call tree that is open calls have ended, and are on their paths; of its time nothing is known yet. */
     if (shares->path_ns > shares->all.time_ns)
@@ -118,7 +119,7 @@ static uint64_t level_counters(const struct mr_model_root *root, const char *nam
         const char *of = mr_summary_level_counter(counter->name, level);
 
         if (of && strcmp(of, name) == 0)
-            sum += counter->value;
+            mr_sum_add(&sum, counter->value);
     }
     return sum;
 }
@@ -151,9 +152,9 @@ void mr_summary_make_parts(const struct mr_model_root *root,
     for (int i = 0; i < MR_PARTS_COUNT; i++) {
         parts->of[i] = counter(root, mr_model_parts_counters[i]);
         if (i != MR_PARTS_CAME)
-            sum += parts->of[i];
+            mr_sum_add(&sum, parts->of[i]);
         if (i > MR_PARTS_JOINED)
-            parts->incomplete += parts->of[i];
+            mr_sum_add(&parts->incomplete, parts->of[i]);
     }
     parts->is_balanced = parts->of[MR_PARTS_CAME] == sum;
 }

@@ -2,6 +2,7 @@
 /* Traces over several threads and processes, those that took place most often first. */
 #include <stdlib.h>
 
+#include "base/sum.h"
 #include "master/ranked.h"
 #include "master/summary_private.h"
 
@@ -56,7 +57,7 @@ static void make_stats(const struct mr_joined_stats *stats,
     trace->ok = stats->ok;
     trace->failed = stats->failed;
     trace->incomplete = stats->incomplete;
-    trace->is_timed = stats->ok + stats->failed > 0;
+    trace->is_timed = mr_sum(stats->ok, stats->failed) > 0;
     trace->max_ns = stats->time.max;
     trace->slowest = stats->slowest;
     if (!trace->is_timed)
@@ -115,10 +116,11 @@ enum mr_status mr_summary_make_traces(const struct mr_model_root *root, size_t l
     for (uint32_t i = 0; i < all; i++) {
         const struct mr_joined_stats *stats = &mr_model_joined_stat(root, i)->stats;
 
-        order[i] = (struct mr_ranked){stats->ok + stats->failed + stats->incomplete, i};
-        summary->joined_ok += stats->ok;
-        summary->joined_failed += stats->failed;
-        summary->joined_incomplete += stats->incomplete;
+        order[i] =
+            (struct mr_ranked){mr_sum3(stats->ok, stats->failed, stats->incomplete), i};
+        mr_sum_add(&summary->joined_ok, stats->ok);
+        mr_sum_add(&summary->joined_failed, stats->failed);
+        mr_sum_add(&summary->joined_incomplete, stats->incomplete);
     }
     qsort(order, all, sizeof(*order), mr_ranked_compare);
     for (size_t i = 0; i < summary->trace_count && status == MR_OK; i++)

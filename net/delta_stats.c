@@ -2,10 +2,7 @@
 /* Merging of what deltas carry: sums stop at 2^64 - 1, so the order never matters, whatever the input. */
 #include "net/delta.h"
 
-static void add(uint64_t *into, uint64_t value)
-{
-    *into = *into > UINT64_MAX - value ? UINT64_MAX : *into + value;
-}
+#include "base/sum.h"
 
 static uint64_t min_of(uint64_t a, uint64_t b)
 {
@@ -19,7 +16,7 @@ static uint64_t max_of(uint64_t a, uint64_t b)
 
 void mr_times_add(struct mr_times *into, uint64_t ns, bool first)
 {
-    add(&into->sum, ns);
+    mr_sum_add(&into->sum, ns);
     into->min = first ? ns : min_of(into->min, ns);
     into->max = max_of(into->max, ns);
 }
@@ -33,7 +30,7 @@ void mr_times_merge(struct mr_times *into, const struct mr_times *from, bool int
         *into = *from;
         return;
     }
-    add(&into->sum, from->sum);
+    mr_sum_add(&into->sum, from->sum);
     into->min = min_of(into->min, from->min);
     into->max = max_of(into->max, from->max);
 }
@@ -46,9 +43,9 @@ enum mr_status mr_path_stats_merge(struct mr_path_stats *into,
 
     if (status != MR_OK)
         return status;
-    add(&into->ok, from->ok);
-    add(&into->failed, from->failed);
-    add(&into->incomplete, from->incomplete);
+    mr_sum_add(&into->ok, from->ok);
+    mr_sum_add(&into->failed, from->failed);
+    mr_sum_add(&into->incomplete, from->incomplete);
     mr_times_merge(&into->self, &from->self, into_empty, from_empty);
     mr_times_merge(&into->total, &from->total, into_empty, from_empty);
     return MR_OK;
@@ -68,19 +65,19 @@ enum mr_status mr_shape_stats_merge(struct mr_shape_stats *into,
             into_empty ? from->first_ns : min_of(into->first_ns, from->first_ns);
         into->last_ns = max_of(into->last_ns, from->last_ns);
     }
-    add(&into->ok, from->ok);
-    add(&into->failed, from->failed);
-    add(&into->calls, from->calls);
-    add(&into->folded, from->folded);
+    mr_sum_add(&into->ok, from->ok);
+    mr_sum_add(&into->failed, from->failed);
+    mr_sum_add(&into->calls, from->calls);
+    mr_sum_add(&into->folded, from->folded);
     return MR_OK;
 }
 
 void mr_entry_stats_merge(struct mr_entry_stats *into, const struct mr_entry_stats *from)
 {
     for (int i = 0; i < MR_COVERAGE_COUNT; i++) {
-        add(&into->traces[i], from->traces[i]);
-        add(&into->calls[i], from->calls[i]);
-        add(&into->time_ns[i], from->time_ns[i]);
+        mr_sum_add(&into->traces[i], from->traces[i]);
+        mr_sum_add(&into->calls[i], from->calls[i]);
+        mr_sum_add(&into->time_ns[i], from->time_ns[i]);
     }
 }
 
@@ -91,8 +88,8 @@ void mr_counter_stats_merge(struct mr_counter_stats *into,
 
     mr_times_merge(&into->self, &from->self, into_empty, from_empty);
     mr_times_merge(&into->total, &from->total, into_empty, from_empty);
-    add(&into->calls, from->calls);
-    add(&into->backward, from->backward);
+    mr_sum_add(&into->calls, from->calls);
+    mr_sum_add(&into->backward, from->backward);
 }
 
 /* held goes up and down; it wraps, which is as good as any in what is broken then. */
@@ -100,10 +97,10 @@ void mr_ledger_entry_merge(struct mr_ledger_entry *into,
                            const struct mr_ledger_entry *from)
 {
     into->last = max_of(into->last, from->last);
-    add(&into->reduced, from->reduced);
+    mr_sum_add(&into->reduced, from->reduced);
     into->held = (int64_t)((uint64_t)into->held + (uint64_t)from->held);
     for (int i = 0; i < MR_LOSS_REASON_COUNT; i++)
-        add(&into->lost[i], from->lost[i]);
+        mr_sum_add(&into->lost[i], from->lost[i]);
 }
 
 bool mr_open_stats_merge(struct mr_open_stats *into, const struct mr_open_stats *from)
@@ -114,9 +111,9 @@ bool mr_open_stats_merge(struct mr_open_stats *into, const struct mr_open_stats 
 
     if (from->count == 0)
         return false;
-    add(&into->count, from->count);
+    mr_sum_add(&into->count, from->count);
     for (int i = 0; i < MR_OPEN_AGES; i++)
-        add(&into->ages[i], from->ages[i]);
+        mr_sum_add(&into->ages[i], from->ages[i]);
     if (is_older) {
         into->oldest_ns = from->oldest_ns;
         into->since_ns = from->since_ns;
@@ -151,9 +148,9 @@ enum mr_status mr_joined_stats_merge(struct mr_joined_stats *into,
         into->slowest = from->slowest;
     into->first_ns = is_first ? from->first_ns : min_of(into->first_ns, from->first_ns);
     into->last_ns = max_of(into->last_ns, from->last_ns);
-    add(&into->ok, from->ok);
-    add(&into->failed, from->failed);
-    add(&into->incomplete, from->incomplete);
+    mr_sum_add(&into->ok, from->ok);
+    mr_sum_add(&into->failed, from->failed);
+    mr_sum_add(&into->incomplete, from->incomplete);
     mr_times_merge(&into->time, &from->time, into_empty, from_empty);
     return MR_OK;
 }
@@ -166,8 +163,8 @@ enum mr_status mr_edge_stats_merge(struct mr_edge_stats *into,
     if (status != MR_OK)
         return status;
     mr_times_merge(&into->time, &from->time, into->count == 0, from->count == 0);
-    add(&into->count, from->count);
-    add(&into->clamped, from->clamped);
+    mr_sum_add(&into->count, from->count);
+    mr_sum_add(&into->clamped, from->clamped);
     return MR_OK;
 }
 
@@ -176,8 +173,8 @@ void mr_shape_path_stats_merge(struct mr_shape_path_stats *into,
 {
     bool into_empty = !(into->ok | into->failed), from_empty = !(from->ok | from->failed);
 
-    add(&into->ok, from->ok);
-    add(&into->failed, from->failed);
+    mr_sum_add(&into->ok, from->ok);
+    mr_sum_add(&into->failed, from->failed);
     mr_times_merge(&into->self, &from->self, into_empty, from_empty);
     mr_times_merge(&into->total, &from->total, into_empty, from_empty);
 }

@@ -7,6 +7,7 @@
 
 #include "base/assert.h"
 #include "base/compiler.h"
+#include "base/sum.h"
 
 /* Indices at scale 5 of 64-bit values: 1 is in bucket -1, 2^64 - 1 in bucket 2047. */
 enum { INDEX_FIRST = -1, INDEX_LAST = 2047, SUB_BUCKETS = 32 };
@@ -63,11 +64,6 @@ static int32_t index_down(int32_t index, int32_t shift)
     return index >= 0 ? index >> shift : ~(~index >> shift);
 }
 
-static uint64_t add_capped(uint64_t a, uint64_t b)
-{
-    return a > UINT64_MAX - b ? UINT64_MAX : a + b;
-}
-
 static int32_t last_of(const struct mr_histogram *h)
 {
     return h->first + (int32_t)h->count - 1;
@@ -98,7 +94,7 @@ static void scale_down(struct mr_histogram *h, int32_t shift)
             h->counts[to] = 0;
             count = to + 1;
         }
-        h->counts[to] = add_capped(h->counts[to], value);
+        h->counts[to] = mr_sum(h->counts[to], value);
     }
     h->scale -= shift;
     h->first = first;
@@ -175,7 +171,7 @@ static void count_at(struct mr_histogram *h, int32_t scale, int32_t index, uint6
 {
     uint64_t *at = &h->counts[index_down(index, scale - h->scale) - h->first];
 
-    *at = add_capped(*at, count);
+    *at = mr_sum(*at, count);
 }
 
 /* `first` at the histogram's own scale, as mostly. */
@@ -185,7 +181,7 @@ static void count_all(struct mr_histogram *h, int32_t first, const uint64_t *cou
     uint64_t *at = &h->counts[first - h->first];
 
     for (uint32_t i = 0; i < n; i++)
-        at[i] = add_capped(at[i], counts[i]);
+        at[i] = mr_sum(at[i], counts[i]);
 }
 
 enum mr_status mr_histogram_add(struct mr_histogram *h, uint64_t value, uint64_t count)
@@ -194,7 +190,7 @@ enum mr_status mr_histogram_add(struct mr_histogram *h, uint64_t value, uint64_t
     enum mr_status status;
 
     if (value == 0 || count == 0) {
-        h->zero = value ? h->zero : add_capped(h->zero, count);
+        h->zero = value ? h->zero : mr_sum(h->zero, count);
         return MR_OK;
     }
     index = mr_histogram_index5(value);
@@ -248,7 +244,7 @@ enum mr_status mr_histogram_merge(struct mr_histogram *into,
                                                      from->counts, from->count);
 
     if (status == MR_OK)
-        into->zero = add_capped(into->zero, from->zero);
+        into->zero = mr_sum(into->zero, from->zero);
     return status;
 }
 
@@ -257,7 +253,7 @@ uint64_t mr_histogram_total(const struct mr_histogram *h)
     uint64_t total = h->zero;
 
     for (uint32_t i = 0; i < h->count; i++)
-        total = add_capped(total, h->counts[i]);
+        total = mr_sum(total, h->counts[i]);
     return total;
 }
 

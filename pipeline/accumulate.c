@@ -3,6 +3,7 @@
 
 #include "base/assert.h"
 #include "base/hash.h"
+#include "base/sum.h"
 #include "pipeline/accumulate_private.h"
 
 #include <stdlib.h>
@@ -362,12 +363,6 @@ static enum mr_status merge_ledger(struct mr_accumulator *acc,
     return MR_OK;
 }
 
-static uint64_t sum_of(uint64_t a, uint64_t b)
-{
-    return a > UINT64_MAX - b ? UINT64_MAX
-                              : a + b; /* as the sums of net/delta.h: no order matters */
-}
-
 /* An order of paths that does not depend on their numbers: no order of merging matters. */
 static bool is_before(struct mr_accumulator *acc, uint32_t a, uint32_t b)
 {
@@ -424,7 +419,7 @@ static enum mr_status merge_counter(struct mr_accumulator *acc,
         *counter = (struct mr_acc_counter){.key = key};
         memcpy(counter->name, item->name, sizeof(counter->name));
     }
-    counter->value = sum_of(counter->value, item->value);
+    counter->value = mr_sum(counter->value, item->value);
     return MR_OK;
 }
 

@@ -16,7 +16,7 @@ import delta_cases
 import event_cases
 import frame_cases
 import system
-from deltas import BEGINNING, DICTIONARY, shape_stat, item, SHAPE
+from deltas import (BEGINNING, DICTIONARY, ENTRY_STAT, MOST, NOW_S, OTHER_ID, PATH, PATH_STAT, SHAPE, SITE, item, one_bucket, shape_stat)
 from events import FIRST, LAST, call, chunk, module, stream
 from handover_cases import RESUMES
 from honest import Honest
@@ -217,6 +217,21 @@ def try_token(chain, master):
     chain.stop(worker)
 
 
+def try_sums(chain):
+    """Of calls of two functions, each as many as there are numbers: a sum does not begin at 0 again."""
+    master = chain.master(*lib.QUICK, store=chain.folder / "sums")
+    most = item(PATH_STAT, 0, NOW_S, MOST, 1, 1, MOST, 1, MOST, MOST, 1, MOST, one_bucket(MOST))
+    other = item(PATH_STAT, 1, NOW_S, MOST, 1, 1, MOST, 1, MOST, MOST, 1, MOST, one_bucket(MOST))
+    delta = BEGINNING + item(SITE, OTHER_ID) + item(PATH, 0, 0, 1, 0) + most + other + item(ENTRY_STAT, 0, NOW_S, *[MOST] * 12)
+    check(send_all(master, worker_hello(), [(DICT, pack(DICTIONARY)), (DELTA, delta)]) is None, "the greatest sums were refused")
+    calls = re.search(r"^millrace_calls_total (\d+)$", master.get_text("/metrics"), re.M)
+    check(int(calls[1]) == MOST, f"{calls[1]} calls")
+    chain.stop(master)
+    summary = json.loads(report(master.store, "--json"))
+    for sums in (summary, *summary["functions"]):
+        check(sums["calls"] == MOST >> 1, f"{sums['calls']} calls in the report, where numbers are signed: {sums}")
+
+
 def check_connections(worker, stats):
     """None is left; a health check is none that was refused; and no refusal has more than one line."""
     told = json.loads(stats.read_text())["connections"]
@@ -226,10 +241,14 @@ def check_connections(worker, stats):
     check(0 < lines <= told["refused"], f"{lines} lines in the log of {told}")
 
 
-def check_report(store):
-    run = subprocess.run([system.MILLRACE, "report", str(store)], capture_output=True, timeout=system.QUERY_S, check=False)
+def report(store, *options):
+    run = subprocess.run([system.MILLRACE, "report", str(store), *options], capture_output=True, timeout=system.QUERY_S, check=False)
     check(run.returncode == 0, f"millrace report: {run.stderr}")
-    found = lib.CONTROL.search(run.stdout.decode())
+    return run.stdout.decode()
+
+
+def check_report(store):
+    found = lib.CONTROL.search(report(store))
     check(not found, f"a control character in the report: {found}")
 
 
@@ -253,6 +272,7 @@ def test():
         try_asks(worker, upper, master)
         try_loop(worker)
         try_token(chain, master)
+        try_sums(chain)
         lib.check_running(worker, upper, master)
         honest.finish()
         for server in (worker, upper):
