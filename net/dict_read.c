@@ -114,11 +114,14 @@ static bool are_children(struct mr_span children)
     return status == MR_END;
 }
 
+/* One beyond the last site has no site of its own; its functions are told by address. */
 static bool is_module_sound(const struct mr_dict_module *module)
 {
+    uint32_t end = module->site_base < MR_SITE_LIMIT ? MR_SITE_LIMIT : UINT32_MAX;
+
     return module->build_id.size <= MR_BUILD_ID_MAX &&
            module->site_base >= MR_SITE_FIRST_MODULE &&
-           module->size <= MR_SITE_LIMIT - module->site_base;
+           module->size <= end - module->site_base;
 }
 
 static bool is_counter_name(const char *name)

@@ -11,6 +11,7 @@
 void mr_epochs_learn(struct mr_epochs *epochs, const struct mr_module_table *modules)
 {
     memset(epochs->pages, 0, sizeof(epochs->pages));
+    epochs->modules = modules;
     for (uint32_t i = 0; i < modules->count; i++) {
         const struct mr_module *module = &modules->items[i];
         uint64_t end = (uint64_t)module->site_base + module->sites;
@@ -46,12 +47,34 @@ static bool is_of_nobody(const struct mr_epochs *epochs, uint64_t word)
     return site >= MR_WINDOW_LIBRARIES && !mr_epochs_knows(epochs, site);
 }
 
+static bool is_in_a_module(const struct mr_module_table *modules, uint64_t address)
+{
+    for (uint32_t i = 0; i < modules->count; i++)
+        if (address - modules->items[i].address < modules->items[i].size)
+            return true;
+    return false;
+}
+
 static uint64_t word_at(const uint8_t *body, size_t index)
 {
     uint64_t word;
 
     memcpy(&word, body + index * WORD_BYTES, sizeof(word));
     return word;
+}
+
+/* An event or a record, at `index` of `count` words; of a record that is not whole nobody knows. */
+static bool is_any_of_nobody(const struct mr_epochs *epochs, const uint8_t *body,
+                             size_t index, size_t count)
+{
+    uint64_t word = word_at(body, index);
+    uint32_t site = mr_word_site(word);
+
+    if (site >= MR_SITE_FIRST_NAMED)
+        return is_of_nobody(epochs, word);
+    return (site & 0xff) == MR_RECORD_WIDE && index + 1 < count &&
+           !is_in_a_module(epochs->modules,
+                           word_at(body, index + 1) & MR_WORD_PAYLOAD_MASK);
 }
 
 /* The first from `from` on of `count` plain events whose module is not known. */
@@ -75,7 +98,7 @@ static size_t find_event(const struct mr_epochs *epochs, const struct mr_ring *r
 
     memset(&totals, 0, sizeof(totals));
     while (i < count && words > 0 &&
-           (i < from || !is_of_nobody(epochs, word_at(body, i)))) {
+           (i < from || !is_any_of_nobody(epochs, body, i, count))) {
         words = mr_drain_account_one(body, i, count, &place, &totals);
         i += words;
     }

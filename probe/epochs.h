@@ -44,7 +44,8 @@ struct mr_epochs {
     bool is_look_wanted;     /* for such words */
     bool is_over;            /* the end of the program: nobody looks any more */
     uint32_t looks_done;     /* before `pages` was made */
-    uint64_t pages[MR_EPOCHS_PAGES / 64]; /* 1: in a module */
+    const struct mr_module_table *modules; /* for what lies outside the window */
+    uint64_t pages[MR_EPOCHS_PAGES / 64];  /* 1: in a module */
 };
 
 static inline bool mr_epochs_has_room(const struct mr_epochs *epochs, uint32_t oldest)
@@ -94,7 +95,7 @@ static inline bool mr_epochs_is_checked(const struct mr_epochs *epochs)
            mr_load_relaxed(&epochs->changes->opened_ns) != epochs->opened_over_ns;
 }
 
-/* Those of these modules alone are known. */
+/* Those of these modules alone are known; borrows them. */
 void mr_epochs_learn(struct mr_epochs *epochs, const struct mr_module_table *modules);
 
 #endif

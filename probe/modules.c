@@ -258,9 +258,11 @@ void mr_modules_number_one(struct mr_module *module, const struct mr_windows *wi
     } else if (is_in_libraries(windows, module)) {
         module->site_base = (uint32_t)(module->address - windows->library_origin);
     } else {
+        /* No event carries these: that two modules have the same does not matter. */
+        if (*beyond + sites > UINT32_MAX)
+            *beyond = MR_SITE_LIMIT;
         module->site_base = (uint32_t)*beyond;
-        if (*beyond + sites <= UINT32_MAX)
-            *beyond += sites;
+        *beyond += sites;
     }
     module->sites = (uint32_t)sites;
 }

@@ -84,7 +84,8 @@ bool mr_modules_find(uint64_t address, struct mr_module *module);
 void mr_modules_windows(const struct mr_module_table *table, struct mr_windows *windows);
 /*
  * Sets site_base and sites. Modules outside both windows are numbered from MR_SITE_LIMIT
- * on; the next such number is returned, and of one module kept in *beyond.
+ * on, and from there again at 2^32; the next such number is returned, and of one module
+ * kept in *beyond.
  */
 uint64_t mr_modules_number(struct mr_module_table *table,
                            const struct mr_windows *windows);

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * host LOADS CALLS: opens a.so and b.so in turns, works CALLS in it and closes it at once, while another thread keeps the
- * probe's writer busy. Prints how often one was opened where the other one had been, and what dlopen() took.
+ * host LOADS CALLS [GIB]: opens a.so and b.so in turns, works CALLS in it and closes it at once, while another thread keeps the
+ * probe's writer busy. Prints how often one was opened where the other one had been, and what dlopen() took. So many GIB are mapped
+ * before, and what is opened lies as far from the libraries that were there at the start.
  */
 #include <dlfcn.h>
 #include <pthread.h>
@@ -10,6 +11,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <time.h>
 
 #define NEVER __attribute__((no_instrument_function))
@@ -19,6 +21,7 @@ typedef void work_function(int);
 static _Atomic int is_done;
 static _Atomic unsigned rounds; /* of busy_leaf() */
 
+#define HOLE_BYTES 16384
 #define ROUND 1000
 #define ROUNDS 100 /* between two loads: the writer is amid them */
 
@@ -67,6 +70,25 @@ NEVER static work_function *load(int index, void **library, uint64_t *ns)
     return work;
 }
 
+NEVER static char *map(size_t bytes)
+{
+    void *mapped =
+        mmap(NULL, bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+
+    if (mapped == MAP_FAILED)
+        exit(1);
+    return mapped;
+}
+
+/* What is mapped next is below all that, as no hole above is left that is large enough for a library. */
+NEVER static void go_far(size_t gib)
+{
+    const char *wall = gib ? map(gib << 30) : NULL;
+
+    while (wall && map(HOLE_BYTES) > wall)
+        ;
+}
+
 int main(int argc, char **argv)
 {
     int loads = argc > 1 ? atoi(argv[1]) : 20, calls = argc > 2 ? atoi(argv[2]) : 100;
@@ -74,6 +96,8 @@ int main(int argc, char **argv)
     pthread_t thread;
     int reused = 0;
 
+    if (argc > 3)
+        go_far((size_t)atoi(argv[3]));
     if (pthread_create(&thread, NULL, busy, NULL) != 0)
         return 1;
     for (int i = 0; i < loads; i++) {

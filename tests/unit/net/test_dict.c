@@ -259,6 +259,10 @@ static void items_that_break_a_rule_are_refused(void **state)
     check("91 9a 01 00 00 ce3fffffff 00 02 00 c400 a0 00",
           MR_EFORMAT); /* past the last site */
     check("91 9a 01 00 00 ce3fffffff 00 01 00 c400 a0 00", MR_END);
+    check("91 9a 01 00 00 ce40000000 00 ce20000000 00 c400 a0 00",
+          MR_END); /* beyond the last site: a library far from the others */
+    check("91 9a 01 00 00 cefffffffe 00 01 00 c400 a0 00", MR_END);
+    check("91 9a 01 00 00 cefffffffe 00 02 00 c400 a0 00", MR_EFORMAT);
 }
 
 static void msgpack_that_promises_more_than_there_is_is_refused(void **state)

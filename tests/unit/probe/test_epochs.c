@@ -5,6 +5,7 @@
 
 #define SITE MR_SITE_FIRST_MODULE
 #define PLUGIN (MR_SITE_LIMIT - 0x100000)
+#define FAR UINT64_C(0x7e0000000010) /* in neither window */
 #define WORDS MR_RING_WORDS_MIN
 
 /* A ring, and the writer's view of modules. */
@@ -220,6 +221,26 @@ static void no_event_is_lost_for_a_name(void **state)
     setting_free(&setting);
 }
 
+static void calls_in_a_module_far_away_wait_for_a_look_too(void **state)
+{
+    static struct mr_module_table table;
+    struct setting setting = setting_new();
+
+    (void)state;
+    mr_epochs_learn(setting.epochs, &table);
+    mr_store_relaxed(&setting.changes->opened_ns, 1);
+    mr_ring_wide(&setting.rig->thread, 0, FAR, RIG_TICKS + 10);
+    assert_true(drain(&setting, 0)); /* the sync record alone */
+    assert_false(drain(&setting, 0));
+    assert_true(setting.epochs->is_look_wanted);
+    table.count = 1;
+    table.items[0] = (struct mr_module){
+        .address = FAR - 16, .size = 17, .site_base = MR_SITE_LIMIT, .sites = 17};
+    mr_epochs_learn(setting.epochs, &table);
+    assert_true(drain(&setting, 0));
+    setting_free(&setting);
+}
+
 static void nobody_waits_for_a_look_for_ever(void **state)
 {
     struct setting setting = setting_new();
@@ -268,6 +289,7 @@ int main(void)
         cmocka_unit_test(after_dlopen_events_of_nobody_wait_for_a_look),
         cmocka_unit_test(what_a_look_did_not_find_goes_and_what_came_later_waits_anew),
         cmocka_unit_test(no_event_is_lost_for_a_name),
+        cmocka_unit_test(calls_in_a_module_far_away_wait_for_a_look_too),
         cmocka_unit_test(nobody_waits_for_a_look_for_ever),
         cmocka_unit_test(modules_are_known_to_their_last_page),
     };

@@ -100,6 +100,20 @@ static void a_module_far_away_has_sites_that_no_event_carries(void **state)
     assert_int_equal(mr_windows_site(&windows, far.items[2].address), 0);
 }
 
+static void modules_far_away_that_come_and_go_are_numbered_anew(void **state)
+{
+    struct mr_windows windows = {0, 0};
+    struct mr_module far = {.address = UINT64_C(0x7e0000000000), .size = 0x2000};
+    uint64_t beyond = UINT32_MAX - 0x2000;
+
+    (void)state;
+    mr_modules_number_one(&far, &windows, &beyond);
+    assert_true(far.site_base == UINT32_MAX - 0x2000);
+    mr_modules_number_one(&far, &windows, &beyond);
+    assert_true(far.site_base == MR_SITE_LIMIT);
+    assert_true(beyond == MR_SITE_LIMIT + 0x2000);
+}
+
 static void main_is_found(void **state)
 {
     (void)state;
@@ -136,6 +150,7 @@ int main(void)
         cmocka_unit_test(a_library_function_lies_in_its_library),
         cmocka_unit_test(sites_agree_with_their_modules),
         cmocka_unit_test(a_module_far_away_has_sites_that_no_event_carries),
+        cmocka_unit_test(modules_far_away_that_come_and_go_are_numbered_anew),
         cmocka_unit_test(main_is_found),
         cmocka_unit_test(names_are_cut_and_kept),
     };
