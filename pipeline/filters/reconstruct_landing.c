@@ -3,8 +3,9 @@
  * Closes what an exception or a jump has left (FORMAT.md section 6.1, landing): the probe names the functions of the frames
  * that were left, innermost first, and that of the frame in which it goes on. Functions that are no sites are not open, and
  * pass. What a frame is told with besides, its tag, decides one case: a frame that was landed in and is left now may
- * have told its exit in between, as gcc's hooks do, while a call of the same function is open below. A tag comes again with the
- * next frame at that place on the stack; so what was remembered holds for that call alone, which is marked.
+ * have told its exit in between, as gcc's hooks do, while a call of the same function is open below. It decides no other: a tag
+ * comes again with the next frame at that place on the stack, and with frames further in that lie as far from some boundary (a
+ * deep recursion, coroutines' stacks); so what was remembered holds for that call alone, which is marked.
  */
 #include <string.h>
 
@@ -33,7 +34,7 @@ static bool is_open(const struct mr_reconstruct_stream *stream,
            site_of(stream->calls[at]) == landing->site;
 }
 
-/* Where the call landed in lies on the stack; NOT_OPEN: nothing is known of that frame. */
+/* Where the call landed in has its place among the open ones; NOT_OPEN: nothing is known of that frame. */
 static uint32_t take_landing(struct mr_reconstruct_stream *stream,
                              const struct mr_event *event)
 {
@@ -43,8 +44,6 @@ static uint32_t take_landing(struct mr_reconstruct_stream *stream,
 
         if (landing->site != event->site || landing->tag != tag_of(event))
             continue;
-        if (at != stream->depth && !is_open(stream, landing))
-            at = MR_RECONSTRUCT_NOT_OPEN;
         stream->landing_count--;
         memmove(landing, landing + 1, (stream->landing_count - i) * sizeof(*landing));
         return at;
@@ -94,8 +93,7 @@ enum mr_status mr_reconstruct_left(struct mr_reconstruct *rebuild,
     }
     if (at == stream->depth) /* landed in, and its own exit came */
         return MR_OK;
-    if (at >= stream->depth)
-        at = mr_reconstruct_find(stream, event->site);
+    at = mr_reconstruct_find(stream, event->site);
     if (at == MR_RECONSTRUCT_NOT_OPEN)
         return MR_OK;
     return mr_reconstruct_unwind(rebuild, stream, at, event->ns);

@@ -62,6 +62,7 @@ FAULTS = {
     "landing-takes-an-exit-twice": (LANDING, "    if (at == stream->depth) /* landed in, and its own exit came */\n        return MR_OK;\n", ""),
     "landing-closes-the-call-landed-in": (LANDING, "    for (uint32_t i = at + 1; i < end; i++)", "    for (uint32_t i = at; i < end; i++)"),
     "landing-forgets-inner-ones": (LANDING, "stream->landings[stream->landing_count - 1].at >= at", "stream->landings[stream->landing_count - 1].at > at + 1"),
+    "landing-closes-a-call-further-out": (LANDING, "    at = mr_reconstruct_find(stream, event->site);\n    if (at == MR_RECONSTRUCT_NOT_OPEN)\n        return MR_OK;\n    return mr", "    if (at > stream->depth)\n        at = mr_reconstruct_find(stream, event->site);\n    if (at == MR_RECONSTRUCT_NOT_OPEN)\n        return MR_OK;\n    return mr"),
     "landing-is-of-whatever-call": (LANDING, "at < stream->depth && (stream->calls[at] & MR_CALL_LANDED) &&", "at < stream->depth &&"),
     "time-runs-back": (RUN, "ticks += step < 0 ? 0 : (uint32_t)step;", "ticks += (uint64_t)(int64_t)step;"),
     "depth-limit-forgets-an-exit": (
@@ -161,7 +162,8 @@ FAULTS["ids-of-12-bits"] = (
 # The scenario that found a fault for which there are hundreds to go through: the search begins there. Where it is none that finds it
 # any more, as streams are made in another way, the search goes on from there.
 FIRST = {
-    "landing-forgets-inner-ones": 0x98f,
+    "landing-forgets-inner-ones": 0x102,
+    "landing-is-of-whatever-call": 0x1913,
     "repeat-inside-a-tree": 0xc52,
     "repeat-outer-self-time": 0x706,
     "repeat-of-another-tree": 0x30a,

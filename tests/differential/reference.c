@@ -570,12 +570,6 @@ void ref_leave_frame(struct ref *ref, struct ref_stream *stream,
     }
     if (was_landed_in && landed == stream->depth)
         return; /* its exit came */
-    const struct ref_landing found = {frame->site, frame->tag, landed};
-
-    if (was_landed_in && is_landed_call(stream, &found)) {
-        depth = landed;
-        is_open = true;
-    }
     if (is_open)
         cut_to(ref, stream, depth, true);
 }

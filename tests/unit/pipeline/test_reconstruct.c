@@ -164,6 +164,14 @@ static void a_frame_where_one_was_that_was_landed_in_is_left_by_its_name(void **
                        "+1r +2 +3 -3w -2 +2 +3 +2 +4 -4w -2w -3w -2 -1r .");
 }
 
+/* A frame of f2 that lies elsewhere, as far from a boundary as one that was landed in: coroutines, a deep recursion. */
+static void a_frame_with_the_tag_of_one_further_out_is_the_innermost(void **state)
+{
+    (void)state;
+    test_events_expect("+1 +2 L/2:5 +3 +2 +4 L4:1,2:5/3:8 +5 -5 -3 -2 -1",
+                       "+1r +2 +3 +2 +4 -4w -2w +5 -5 -3 -2 -1r .");
+}
+
 /* An exception that a destructor throws and catches, while another one is under way. */
 static void landings_nest(void **state)
 {
@@ -628,6 +636,7 @@ int main(void)
         cmocka_unit_test(a_frame_that_was_landed_in_is_left_by_the_next),
         cmocka_unit_test(unless_its_own_exit_came_in_between),
         cmocka_unit_test(a_frame_where_one_was_that_was_landed_in_is_left_by_its_name),
+        cmocka_unit_test(a_frame_with_the_tag_of_one_further_out_is_the_innermost),
         cmocka_unit_test(landings_nest),
         cmocka_unit_test(many_landings_are_not_all_remembered),
         cmocka_unit_test(all_above_the_call_landed_in_is_left_if_it_was_told_so),
