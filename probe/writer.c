@@ -408,6 +408,20 @@ static bool tell_account(struct mr_writer *writer, uint64_t now_ns)
     return mr_announce(writer, now_ns);
 }
 
+/* Also such as are not sent, and may have to wait for what is known of modules. */
+static bool has_events(const struct mr_writer *writer)
+{
+    const struct mr_ring *ring = mr_load_acquire(&writer->probe->pool.rings);
+    bool is_used = writer->events > 0;
+
+    for (; ring && !is_used; ring = ring->next) {
+        uint32_t state = mr_load_acquire(&ring->state);
+
+        is_used = state == MR_RING_OWNED || state == MR_RING_CLOSED;
+    }
+    return is_used;
+}
+
 static void run_to_end(struct mr_writer *writer)
 {
     uint64_t start_ns = mr_clock_monotonic_ns();
@@ -434,8 +448,8 @@ static void run_to_end(struct mr_writer *writer)
             round != MR_ROUND_MOVED && !is_done)
             mr_sleep_ns(BUSY_WAIT_NS);
         /* A child that never had an event has nobody to say goodbye to. */
-        if (writer->probe->source.is_forked && writer->events == 0 &&
-            !writer->epochs.is_held && !writer->is_calibrated)
+        if (writer->probe->source.is_forked && !has_events(writer) &&
+            !writer->is_calibrated)
             return;
     }
     mr_writer_finish(writer, start_ns);
