@@ -564,5 +564,6 @@ void mr_ring_reset(struct mr_ring *ring)
     ring->done = (struct mr_ring_place){.is_first = true};
     ring->is_staged = false;
     ring->is_announced = false;
+    ring->hold = (struct mr_ring_hold){.has_look = false};
     ring->hole_polls = 0;
 }

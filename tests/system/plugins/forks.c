@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* forks CHILDREN CALLS: each child works CALLS in a.so, which it opens and closes, does nothing else that is traced, and ends. */
+/*
+ * forks CHILDREN CALLS PARENT: each child works CALLS in a.so, which it opens and closes, does nothing else that is traced, and ends.
+ * Then, if PARENT is not 0, its parent does the same, so that the next child has what the probe remembers of that.
+ */
 #include <dlfcn.h>
 #include <stdlib.h>
 #include <string.h>
@@ -24,6 +27,7 @@ NEVER static int work(int calls)
 NEVER int main(int argc, char **argv)
 {
     int children = argc > 1 ? atoi(argv[1]) : 1, calls = argc > 2 ? atoi(argv[2]) : 1;
+    int parent = argc > 3 ? atoi(argv[3]) : 0;
 
     for (int i = 0; i < children; i++) {
         pid_t pid = fork();
@@ -32,6 +36,8 @@ NEVER int main(int argc, char **argv)
         if (pid == 0)
             exit(work(calls));
         if (waitpid(pid, &status, 0) != pid || status != 0)
+            return 1;
+        if (parent && work(calls) != 0)
             return 1;
     }
     return 0;

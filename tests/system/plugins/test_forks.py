@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Forked children whose only calls are in a library that they open, and that end at once: all of them are recorded, with names."""
+"""Forked children whose only calls are in a library that they open, and that end at once: all of them are recorded, with names. Also
+where their parent does the same in between."""
 import json
 import os
 import pathlib
@@ -11,7 +12,18 @@ import system  # pylint: disable=wrong-import-position
 from system import check  # pylint: disable=wrong-import-position
 
 HERE = pathlib.Path(__file__).resolve().parent
-CHILDREN, CALLS = 60, 20
+CHILDREN, CALLS = 100, 20
+
+
+def names_all(chain, parent):
+    folder, output = chain.folder, chain.folder / f"forks-{parent}.data"
+    done = subprocess.run([system.MILLRACE, "record", "--output", output, folder / "forks", str(CHILDREN), str(CALLS), str(parent)],
+                          env=chain.environment(), cwd=folder, capture_output=True, text=True, check=False)
+    check(done.returncode == 0, f"{done}")
+    told = subprocess.run([system.MILLRACE, "report", "--json", output], capture_output=True, text=True, check=True).stdout
+    calls = {row["name"]: row["calls"] for row in json.loads(told)["functions"]}
+    times = CHILDREN * (1 + parent)
+    check(calls == {"a_work": times, "a_leaf": times * CALLS}, f"parent {parent}: {calls}")
 
 
 def test():
@@ -19,12 +31,8 @@ def test():
         folder = chain.folder
         system.compile_program(folder / "a.so", [HERE / "plugin.c"], "-fPIC", "-shared", "-DNAME=a")
         system.compile_program(folder / "forks", [HERE / "forks.c"])
-        done = subprocess.run([system.MILLRACE, "record", "--output", folder / "forks.data", folder / "forks", str(CHILDREN), str(CALLS)],
-                              env=chain.environment(), cwd=folder, capture_output=True, text=True, check=False)
-        check(done.returncode == 0, f"{done}")
-        told = subprocess.run([system.MILLRACE, "report", "--json", folder / "forks.data"], capture_output=True, text=True, check=True).stdout
-        calls = {row["name"]: row["calls"] for row in json.loads(told)["functions"]}
-        check(calls == {"a_work": CHILDREN, "a_leaf": CHILDREN * CALLS}, f"{calls}")
+        for parent in (0, 1):
+            names_all(chain, parent)
 
 
 if __name__ == "__main__":

@@ -241,6 +241,21 @@ static void calls_in_a_module_far_away_wait_for_a_look_too(void **state)
     setting_free(&setting);
 }
 
+static void a_ring_that_is_used_again_remembers_no_look(void **state)
+{
+    struct setting setting = setting_new();
+
+    (void)state;
+    mr_store_relaxed(&setting.changes->opened_ns, 1);
+    rig_enter(setting.rig, PLUGIN, RIG_TICKS + 10);
+    assert_true(drain(&setting, 0)); /* the sync record alone */
+    assert_false(drain(&setting, 0));
+    assert_true(setting.rig->ring->hold.has_look);
+    mr_ring_reset(setting.rig->ring);
+    assert_false(setting.rig->ring->hold.has_look);
+    setting_free(&setting);
+}
+
 static void nobody_waits_for_a_look_for_ever(void **state)
 {
     struct setting setting = setting_new();
@@ -290,6 +305,7 @@ int main(void)
         cmocka_unit_test(what_a_look_did_not_find_goes_and_what_came_later_waits_anew),
         cmocka_unit_test(no_event_is_lost_for_a_name),
         cmocka_unit_test(calls_in_a_module_far_away_wait_for_a_look_too),
+        cmocka_unit_test(a_ring_that_is_used_again_remembers_no_look),
         cmocka_unit_test(nobody_waits_for_a_look_for_ever),
         cmocka_unit_test(modules_are_known_to_their_last_page),
     };
