@@ -12,7 +12,7 @@ import system  # pylint: disable=wrong-import-position
 from system import check  # pylint: disable=wrong-import-position
 
 HERE = pathlib.Path(__file__).resolve().parent
-CHILDREN, CALLS = 100, 20
+CHILDREN, CALLS = 60, 20
 
 
 def names_all(chain, parent):
