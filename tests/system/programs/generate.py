@@ -84,6 +84,9 @@ def choose_features(choice, language, door):
     for feature, others in CONFLICTS.items():
         if feature in chosen:
             chosen = [each for each in chosen if each not in others]
+    # A child finds the loader's lock taken for ever if another thread of its parent was in dlopen().
+    if {"thread", "fork", "plugin"} <= set(chosen):
+        chosen.remove("plugin")
     return chosen
 
 
