@@ -4,9 +4,9 @@
  * places, one for each reason, with more of its calls in one than in another: who asks has all that fit a frame, and of
  * the oldest that were asked for only the root call is left. It is one row, with the calls of the fullest.
  */
+#include "base/sum.h"
 #include "master/api_private.h"
 
-#include "base/sum.h"
 #include <stdlib.h>
 #include <string.h>
 

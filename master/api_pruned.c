@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Functions of which calls were counted and not recorded, in answers. */
+#include "base/sum.h"
 #include "master/api_private.h"
 
-#include "base/sum.h"
 /* `calls`: under this name, where they were counted. */
 static json_t *pruned_of(const struct mr_site_pruned *site, const char *name,
                          uint64_t calls)
