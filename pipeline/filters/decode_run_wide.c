@@ -66,7 +66,7 @@ static MR_ALWAYS_INLINE bool find(const uint64_t *slots, const struct lanes *lan
     __m256i sites =
         _mm256_and_si256(_mm256_shuffle_epi32(words, 0xf5), /* its upper half twice */
                          _mm256_set1_epi32(MR_WORD_SITE_MASK));
-    uint32_t at[2 * GROUP] __attribute__((aligned(32)));
+    _Alignas(__m256i) uint32_t at[2 * GROUP];
 
     _mm256_store_si256((__m256i *)(void *)at, places_of(lanes, sites));
     MR_KEEP_STORED(at); /* eight loads are faster than as many extracts */
