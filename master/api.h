@@ -44,13 +44,14 @@
 #define MR_API_DEPTH_MAX 256
 #define MR_API_READY_NS (UINT64_C(5) * 1000000000) /* progress within, to be ready */
 
-struct mr_api { /* all borrowed; store and ingest may be NULL (no readiness) */
+struct mr_api { /* pointers are borrowed; store and ingest may be NULL (no readiness) */
     struct mr_model *model;
     struct mr_store *store;
     struct mr_ingest *ingest;
     uint64_t start_ns;             /* CLOCK_REALTIME */
     uint64_t gone_ns;              /* struct mr_summary_limits */
     struct mr_wanted_book *wanted; /* NULL: no requests for exemplars are taken */
+    uint64_t http_gave_way;        /* clients; written by the thread that answers */
 };
 
 struct mr_api_param {

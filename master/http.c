@@ -11,6 +11,7 @@
 #include "base/compiler.h"
 #include "base/log.h"
 #include "master/http_body.h"
+#include "master/http_clients.h"
 #include "master/page.h"
 
 #include <errno.h>
@@ -28,7 +29,8 @@
 #define POLL_MS_MAX 1000
 
 struct mr_http {
-    const struct mr_api *api;
+    struct mr_api *api;
+    struct mr_http_clients clients;
     struct MHD_Daemon *daemon;
     int epoll_fd, stop_fd;
     pthread_t thread;
@@ -204,12 +206,37 @@ static enum MHD_Result on_change(struct MHD_Connection *connection,
     return MHD_YES;
 }
 
+static struct mr_http_client *client_of(struct MHD_Connection *connection)
+{
+    const union MHD_ConnectionInfo *info =
+        MHD_get_connection_info(connection, MHD_CONNECTION_INFO_SOCKET_CONTEXT);
+
+    return info ? info->socket_context : NULL;
+}
+
+static void on_connection(void *context, struct MHD_Connection *connection, void **client,
+                          enum MHD_ConnectionNotificationCode what)
+{
+    struct mr_http *http = context;
+
+    if (what == MHD_CONNECTION_NOTIFY_CLOSED) {
+        mr_http_clients_remove(&http->clients, *client);
+        *client = NULL;
+        return;
+    }
+    *client = mr_http_clients_add(
+        &http->clients,
+        MHD_get_connection_info(connection, MHD_CONNECTION_INFO_CONNECTION_FD)
+            ->connect_fd);
+    http->api->http_gave_way = http->clients.gave_way;
+}
+
 static enum MHD_Result on_request(void *context, struct MHD_Connection *connection,
                                   const char *path, const char *method,
                                   const char *version, const char *upload,
                                   size_t *upload_size, void **state)
 {
-    const struct mr_http *http = context;
+    struct mr_http *http = context;
     bool is_get = strcmp(method, "GET") == 0 || strcmp(method, "HEAD") == 0;
 
     MR_UNUSED(version);
@@ -223,6 +250,7 @@ static enum MHD_Result on_request(void *context, struct MHD_Connection *connecti
         return refuse_method(connection, path);
     if (*upload_size)
         return MHD_NO; /* a body on a GET: close */
+    mr_http_clients_moved(&http->clients, client_of(connection));
     const struct mr_page_file *file = mr_page_find(path);
     return file ? send_page(connection, file) : answer_api(connection, http, path);
 }
@@ -230,9 +258,10 @@ static enum MHD_Result on_request(void *context, struct MHD_Connection *connecti
 static void on_completed(void *context, struct MHD_Connection *connection, void **state,
                          enum MHD_RequestTerminationCode how)
 {
-    MR_UNUSED(context);
-    MR_UNUSED(connection);
+    struct mr_http *http = context;
+
     MR_UNUSED(how);
+    mr_http_clients_moved(&http->clients, client_of(connection));
     if (*state != &seen_get)
         free(*state);
     *state = NULL;
@@ -280,8 +309,9 @@ static enum mr_status open_daemon(struct mr_http *http, int listen_fd,
     http->daemon = MHD_start_daemon(
         MHD_USE_EPOLL | MHD_USE_ERROR_LOG, 0, NULL, NULL, on_request, http,
         MHD_OPTION_EXTERNAL_LOGGER, log_line, NULL, MHD_OPTION_NOTIFY_COMPLETED,
-        on_completed, NULL, MHD_OPTION_LISTEN_SOCKET, listen_fd,
-        MHD_OPTION_CONNECTION_LIMIT, (unsigned)MR_HTTP_CONNECTIONS_MAX,
+        on_completed, http, MHD_OPTION_NOTIFY_CONNECTION, on_connection, http,
+        MHD_OPTION_LISTEN_SOCKET, listen_fd, MHD_OPTION_CONNECTION_LIMIT,
+        MR_HTTP_CONNECTIONS_MAX + MR_HTTP_CONNECTIONS_SPARE,
         MHD_OPTION_CONNECTION_TIMEOUT, (unsigned)MR_HTTP_IDLE_S,
         MHD_OPTION_CONNECTION_MEMORY_LIMIT, MR_HTTP_REQUEST_BYTES,
         MHD_OPTION_STRICT_FOR_CLIENT, 1, MHD_OPTION_END);
@@ -297,8 +327,8 @@ static enum mr_status open_daemon(struct mr_http *http, int listen_fd,
     return MR_OK;
 }
 
-enum mr_status mr_http_start(int listen_fd, const struct mr_api *api,
-                             struct mr_http **out, struct mr_error *error)
+enum mr_status mr_http_start(int listen_fd, struct mr_api *api, struct mr_http **out,
+                             struct mr_error *error)
 {
     struct mr_http *http = calloc(1, sizeof(*http));
 
@@ -307,6 +337,7 @@ enum mr_status mr_http_start(int listen_fd, const struct mr_api *api,
         return mr_error_set(error, MR_ENOMEM, "http: out of memory");
     }
     http->api = api;
+    http->clients.max = MR_HTTP_CONNECTIONS_MAX;
     http->stop_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
     enum mr_status status = open_daemon(http, listen_fd, error);
     if (status == MR_OK && http->stop_fd < 0)

@@ -225,6 +225,9 @@ json_t *mr_api_metrics(struct mr_api_request *request)
     mr_metrics_put_seconds(out, "start_time_seconds", "gauge", "Unix time of the start.",
                            request->api->start_ns);
     put_process(out);
+    mr_metrics_put(out, "http_gave_way_total", "counter",
+                   "Slow HTTP clients cut off when all places were taken.",
+                   request->api->http_gave_way);
     put_model(out, request->root);
     put_ledger(out, request->root, request->api->gone_ns);
     put_chain(out, request->root);

@@ -155,6 +155,18 @@ class Api(Case):
         for peer in idle:
             peer.close()
 
+    def test_slow_clients_do_not_keep_others_out(self):
+        host, port = self.server.http.rsplit(":", 1)
+        for _ in range(300):  # more than there are places
+            peer = socket.create_connection((host, int(port)), timeout=10 * SLOW)
+            self.addCleanup(peer.close)
+            peer.sendall(b"GET /healthz HTTP/1.1\r\nHost: x\r\nX-Slow: a")
+        self.assertEqual(self.server.get("/healthz"), {"status": "alive"})
+        self.assertGreaterEqual(self.server.metric("http_gave_way_total"), 300 - 256)
+        # The last one is among those that stayed; its request is answered once it is whole.
+        peer.sendall(b"\r\n\r\n")
+        self.assertTrue(peer.recv(100).startswith(b"HTTP/1.1 200"))
+
 
 if __name__ == "__main__":
     unittest.main(verbosity=2)
