@@ -46,6 +46,9 @@
 /* While recording is off; heartbeats are due each second. */
 #define IDLE_OFF_NS (100 * MR_MILLISECOND_NS)
 
+/* A flush waits for words behind holes no longer: each holds them up for a tenth of that (MR_DRAIN_HOLE_NS). */
+#define FLUSH_HOLES_NS MR_SECOND_NS
+
 /*
  * When rings wait for a receiver on this host that is fast (probe/standing.h): for so long the outbox has had no room; or, where
  * threads then wait and nothing is lost, a quarter of it was taken.
@@ -220,8 +223,23 @@ static uint32_t flush_rounds(struct mr_writer *writer)
     return (uint32_t)(3 * bytes / mr_writer_frame_bytes(writer)) + 2;
 }
 
+/*
+ * Whether words may be left that were there when the flush began: they wait for a look at the modules, or behind an event that may never
+ * come (drain.c). Where threads leave such again and again it ends nevertheless.
+ */
+static bool is_ring_held(const struct mr_writer *writer, uint64_t now_ns)
+{
+    const struct mr_ring *ring = mr_load_acquire(&writer->probe->pool.rings);
+
+    if (writer->epochs.is_held)
+        return true;
+    while (ring && ring->hole_polls == 0)
+        ring = ring->next;
+    return ring && now_ns - writer->flush_started_ns < FLUSH_HOLES_NS;
+}
+
 /* A flush begins, is drained, is acknowledged. */
-static void flush_step(struct mr_writer *writer, enum mr_round round)
+static void flush_step(struct mr_writer *writer, enum mr_round round, uint64_t now_ns)
 {
     struct mr_probe *probe = writer->probe;
     uint32_t wanted = mr_load_acquire(&probe->flush_wanted); /* [C] */
@@ -231,12 +249,14 @@ static void flush_step(struct mr_writer *writer, enum mr_round round)
         if (wanted == done)
             return;
         writer->flush_started = wanted;
+        writer->flush_started_ns = now_ns;
         writer->flush_rounds_left = flush_rounds(writer);
         writer->flush_sequence = 0;
         return; /* what was seen of the rings until now was before the request */
     }
-    if (writer->flush_sequence == 0 && writer->has_sender && !writer->epochs.is_held &&
-        (round == MR_ROUND_EMPTY || writer->flush_rounds_left == 0)) {
+    if (writer->flush_sequence == 0 && writer->has_sender &&
+        (round == MR_ROUND_EMPTY || writer->flush_rounds_left == 0) &&
+        !is_ring_held(writer, now_ns)) {
         writer->flush_rounds_left = 0;
         writer->flush_sequence = writer->sender.next_sequence;
     }
@@ -252,6 +272,11 @@ static bool is_flush_young(const struct mr_writer *writer)
 {
     return writer->flush_started != mr_load_relaxed(&writer->probe->flush_done) &&
            writer->flush_sequence == 0;
+}
+
+static bool is_flush_held(const struct mr_writer *writer, uint64_t now_ns)
+{
+    return is_flush_young(writer) && is_ring_held(writer, now_ns);
 }
 
 static void sleep_until_event(struct mr_writer *writer, uint64_t ns)
@@ -355,7 +380,7 @@ static void run_once(struct mr_writer *writer)
     ask_for_look(writer);
     has_moved = mr_writer_io(writer, now_ns, 0);
     mr_writer_tell_acked(writer);
-    flush_step(writer, round);
+    flush_step(writer, round, now_ns);
     if (round == MR_ROUND_MOVED) {
         writer->moved_at_ns = now_ns;
         mr_tick_want(&writer->probe->ticker);
@@ -369,7 +394,7 @@ static void run_once(struct mr_writer *writer)
     } else if (round == MR_ROUND_HELD ||
                (round == MR_ROUND_FULL && writer->is_calibrated)) {
         (void)mr_writer_io(writer, now_ns, IDLE_MIN_NS); /* events cannot help */
-    } else if (!has_moved && writer->epochs.is_held) {
+    } else if (!has_moved && (writer->epochs.is_held || is_flush_held(writer, now_ns))) {
         mr_writer_rest(writer);
         mr_sleep_ns(HELD_WAIT_NS);
     } else if (!has_moved && !is_flush_young(writer)) {

@@ -113,7 +113,7 @@ struct mr_writer {
     uint64_t encoded_bytes, encode_ns;
 
     uint32_t flush_started, flush_rounds_left;
-    uint64_t flush_sequence;
+    uint64_t flush_sequence, flush_started_ns;
     uint64_t moved_at_ns; /* when the last pass began that brought something */
     struct mr_pass pass;
     struct mr_pace pace;

@@ -179,6 +179,78 @@ PLAIN static void under_jumps(uint64_t count, long us)
     printf("jumps=%d\n", (int)jumps);
 }
 
+#if defined(__x86_64__)
+#define CAN_STEP 1
+
+static volatile uint64_t steps_left;
+
+/* After each instruction of call_stepped(). While it runs itself the processor does not step. */
+PLAIN static void on_step(int number)
+{
+    (void)number;
+    if (--steps_left == 0)
+        siglongjmp(back, 1);
+}
+
+/* The red zone is left alone. */
+#define SET_TRAP_FLAG(change)                                                            \
+    __asm__ volatile("lea -128(%%rsp), %%rsp\n\tpushfq\n\t" change                       \
+                     "\n\tpopfq\n\tlea 128(%%rsp), %%rsp" ::                             \
+                         : "memory", "cc")
+
+PLAIN static void call_stepped(void)
+{
+    SET_TRAP_FLAG("orq $0x100, (%%rsp)");
+    (void)leaf(1);
+    SET_TRAP_FLAG("andq $~0x100, (%%rsp)");
+}
+#else
+#define CAN_STEP 0
+
+static volatile uint64_t steps_left;
+
+PLAIN static void on_step(int number)
+{
+    (void)number;
+}
+
+PLAIN static void call_stepped(void)
+{
+}
+#endif
+
+/*
+ * A handler leaves the hooks of a call by longjmp, after their first instruction, their second one, and so on: whatever they had
+ * begun, what comes later is written, and is there when a flush says so.
+ */
+PLAIN static void under_steps(uint64_t calls_between)
+{
+    struct sigaction action = {.sa_handler = on_step};
+    volatile uint64_t step = 0;
+
+    (void)sigemptyset(&action.sa_mask);
+    (void)sigaction(SIGTRAP, &action, NULL);
+    do {
+        struct mr_probe_counts stats;
+        uint64_t told;
+
+        steps_left = ++step;
+        if (sigsetjmp(back, 1) == 0)
+            call_stepped();
+        call(calls_between);
+        if (mr_probe_flush(20000) != 0)
+            printf("fault: step %" PRIu64 ": not flushed\n", step);
+        (void)mr_probe_stats(&stats);
+        told = stats.events_acked + stats.lost_nested;
+        /* Of what was stepped through there may be two events a step. */
+        if (told < made || told > made + 2 * step)
+            printf("fault: step %" PRIu64 ": %" PRIu64 " of %" PRIu64
+                   " events are told\n",
+                   step, told, made);
+    } while (CAN_STEP && steps_left == 0);
+    printf("steps=%" PRIu64 "\n", step);
+}
+
 /* --- processes ----------------------------------------------------------------- */
 
 PLAIN static void fork_children(uint64_t children, uint64_t count)
@@ -301,6 +373,8 @@ PLAIN static void run(const char *mode, uint64_t n, uint64_t m)
         under_signals(n);
     else if (strcmp(mode, "jumps") == 0)
         under_jumps(n, (long)m);
+    else if (strcmp(mode, "steps") == 0)
+        under_steps(n);
     else if (strcmp(mode, "fork") == 0)
         fork_children(n, m);
     else if (strcmp(mode, "descriptors") == 0)
