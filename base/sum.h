@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Sums of what others tell: they stop at the greatest number there is (docs/FORMAT.md, section 8), so that whoever tells of too much
- * cannot make less of it, or nothing.
+ * cannot make less of it, or nothing. Plain values; any thread.
  *
  *     mr_sum_add(&totals->ok, stats->ok);
  *     calls = mr_sum3(stats->ok, stats->failed, stats->incomplete);

@@ -135,7 +135,8 @@ void mr_thread_name(const char *name);
 /*
  * Waits until all that was recorded before the call is in a receiver's custody. 0, or -1
  * after `timeout_ms`, when nothing was ever recorded, or when there is no receiver (with
- * MILLRACE_ENDPOINT=discard 0 once all of it was thrown away). Not in signal handlers.
+ * MILLRACE_ENDPOINT=discard 0 once all of it was thrown away). What lies behind a call whose hook a handler left by longjmp() takes
+ * 0.1 s; where that happens again and again it is waited for 1 s, no longer. Not in signal handlers.
  */
 int mr_probe_flush(uint32_t timeout_ms);
 
