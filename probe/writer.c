@@ -454,8 +454,8 @@ static void run_to_end(struct mr_writer *writer)
 
     mr_store_relaxed(&writer->probe->pool.shared.draining, 0); /* nobody waits for us */
     writer->sync_at_ns = 0; /* one more: the drift of the whole run */
-    while (!is_done &&
-           mr_clock_monotonic_ns() < mr_writer_deadline_ns(writer, start_ns)) {
+    mr_writer_begin_end(writer, start_ns);
+    while (!is_done && mr_writer_may_wait(writer, mr_clock_monotonic_ns())) {
         uint64_t now_ns = mr_clock_monotonic_ns();
         /* Looked at before the round that announces what was found; [C] pairs with [L] in helper.c. */
         bool is_looked = mr_load_acquire(&writer->probe->is_helper_done) ||
@@ -477,7 +477,7 @@ static void run_to_end(struct mr_writer *writer)
             !writer->is_calibrated)
             return;
     }
-    mr_writer_finish(writer, start_ns);
+    mr_writer_finish(writer);
     mr_writer_tell_acked(writer);
 }
 

@@ -255,6 +255,11 @@ void mr_writer_abandon(struct mr_writer *writer)
 
 /* Of a program whose endpoint never answered; what a user would call "at once". */
 #define UNANSWERED_EXIT_NS MR_SECOND_NS
+/*
+ * Of the time between two looks at the clock, what is called waiting: who was stopped, or had no processor, for that second has
+ * asked nobody.
+ */
+#define END_LOOK_NS (50 * MR_MILLISECOND_NS)
 
 /*
  * Someone welcomed us once, or has taken our connection and is about to. A connection
@@ -267,24 +272,39 @@ static bool is_answered(const struct mr_writer *writer)
             writer->sender.stats.failures == 0);
 }
 
-uint64_t mr_writer_deadline_ns(const struct mr_writer *writer, uint64_t start_ns)
+static uint64_t end_limit_ns(const struct mr_writer *writer)
 {
     const struct mr_config *config = &writer->probe->config;
-    uint64_t wait_ns = config->exit_timeout_ns;
 
-    if (!config->is_exit_timeout_given && wait_ns > UNANSWERED_EXIT_NS &&
+    if (!config->is_exit_timeout_given && config->exit_timeout_ns > UNANSWERED_EXIT_NS &&
         !is_answered(writer))
-        wait_ns = UNANSWERED_EXIT_NS;
-    return start_ns + wait_ns;
+        return UNANSWERED_EXIT_NS;
+    return config->exit_timeout_ns;
+}
+
+void mr_writer_begin_end(struct mr_writer *writer, uint64_t now_ns)
+{
+    writer->end_began_ns = writer->end_seen_ns = now_ns;
+    writer->end_waited_ns = 0;
+}
+
+bool mr_writer_may_wait(struct mr_writer *writer, uint64_t now_ns)
+{
+    uint64_t since_ns = now_ns - writer->end_seen_ns;
+
+    writer->end_seen_ns = now_ns;
+    writer->end_waited_ns += since_ns < END_LOOK_NS ? since_ns : END_LOOK_NS;
+    return now_ns - writer->end_began_ns < writer->probe->config.exit_timeout_ns &&
+           writer->end_waited_ns < end_limit_ns(writer);
 }
 
 /* Whoever is not there may come until the deadline, which then is a later one. */
-static void wait_until_sent(struct mr_writer *writer, uint64_t start_ns)
+static void wait_until_sent(struct mr_writer *writer)
 {
     uint64_t now_ns = mr_clock_monotonic_ns();
 
     while (!(writer->is_welcomed && mr_sender_is_drained(&writer->sender)) &&
-           now_ns < mr_writer_deadline_ns(writer, start_ns)) {
+           mr_writer_may_wait(writer, now_ns)) {
         (void)mr_writer_io(writer, now_ns, ANSWER_POLL_NS);
         if (!writer->is_calibrated) /* nowhere to connect to yet */
             mr_sleep_ns(ANSWER_POLL_NS);
@@ -341,7 +361,7 @@ static const char *failure_text(const struct mr_writer *writer)
 {
     if (writer->sender.last_error.text[0])
         return writer->sender.last_error.text;
-    if (!writer->is_calibrated)
+    if (!writer->is_calibrated && !mr_load_relaxed(&writer->probe->has_addresses))
         return "the name of the host was not resolved";
     return writer->is_welcomed ? "no acknowledgement" : "no answer";
 }
@@ -398,17 +418,18 @@ static void report(const struct mr_writer *writer, uint64_t unsent, uint64_t dro
     say(writer, line, size, sizeof(line));
 }
 
-void mr_writer_finish(struct mr_writer *writer, uint64_t start_ns)
+void mr_writer_finish(struct mr_writer *writer)
 {
-    uint64_t losses[MR_LOSS_REASON_COUNT] = {0}, unsent, dropped, deadline_ns;
+    uint64_t losses[MR_LOSS_REASON_COUNT] = {0}, unsent, dropped, limit_ns;
 
     if (!writer->has_sender)
         return;
-    wait_until_sent(writer, start_ns);
-    deadline_ns = mr_writer_deadline_ns(writer, start_ns);
+    wait_until_sent(writer);
+    limit_ns = end_limit_ns(writer);
     forget_lost_socket(writer);
     if (writer->is_calibrated && !writer->probe->config.is_discarding)
-        (void)mr_sender_finish(&writer->sender, MR_BYE_FINISHED, deadline_ns);
+        (void)mr_sender_finish(&writer->sender, MR_BYE_FINISHED,
+                               writer->end_began_ns + limit_ns);
     unsent = writer->events - mr_writer_acked(writer);
     unsent += events_in_rings(writer, losses);
     dropped = dropped_events(writer, losses);
@@ -416,5 +437,5 @@ void mr_writer_finish(struct mr_writer *writer, uint64_t start_ns)
     if (writer->probe->config.is_discarding)
         report_discarded(writer);
     if (unsent > 0)
-        report(writer, unsent, dropped, deadline_ns - start_ns);
+        report(writer, unsent, dropped, limit_ns);
 }

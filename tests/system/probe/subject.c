@@ -169,12 +169,10 @@ PLAIN static void under_signals(uint64_t count)
  */
 PLAIN static void under_jumps(uint64_t count, long us)
 {
-    set_timer(us, on_jump);
-    while ((uint64_t)jumps < count) {
-        (void)sigsetjmp(back, 1);
-        for (int i = 0; i < 100000 && (uint64_t)jumps < count; i++)
-            (void)leaf(i);
-    }
+    if (sigsetjmp(back, 1) == 0)
+        set_timer(us, on_jump); /* not before there is where to jump to */
+    for (int i = 0; (uint64_t)jumps < count; i++)
+        (void)leaf(i);
     set_timer(0, NULL);
     printf("jumps=%d\n", (int)jumps);
 }
@@ -359,6 +357,18 @@ PLAIN static void bursts(uint64_t count, uint64_t bytes)
     }
 }
 
+/* All of the process stops, `us` from now: whoever started it lets it go on. */
+PLAIN static void stop_in(uint64_t us)
+{
+    struct sigevent event = {.sigev_notify = SIGEV_SIGNAL, .sigev_signo = SIGSTOP};
+    struct itimerspec at = {.it_value = {.tv_nsec = (long)us * 1000}};
+    timer_t timer;
+
+    if (timer_create(CLOCK_MONOTONIC, &event, &timer) != 0 ||
+        timer_settime(timer, 0, &at, NULL) != 0)
+        abort();
+}
+
 PLAIN static void run(const char *mode, uint64_t n, uint64_t m)
 {
     if (strcmp(mode, "calls") == 0)
@@ -385,6 +395,8 @@ PLAIN static void run(const char *mode, uint64_t n, uint64_t m)
         spans(n);
     else if (strcmp(mode, "destructors") == 0)
         thread_destructors(n);
+    else if (strcmp(mode, "stopped") == 0)
+        stop_in(m), call(n);
     else if (strcmp(mode, "sleep") == 0)
         (void)usleep((useconds_t)n);
     else

@@ -4,11 +4,13 @@
 In every case: what the program made = what the probe says = what arrived + what was lost.
 One test by name: test_programs.py NAME...
 """
+import concurrent.futures
 import os
 import pathlib
 import platform
 import re
 import shutil
+import signal
 import subprocess
 import sys
 import tempfile
@@ -303,6 +305,35 @@ def test_no_receiver_is_not_waited_for():
     check(line and int(line[1]) + int(line[2]) == 6000602, process.stderr)
     process = run([SUBJECT, "calls", 10], "tcp://no-such-host.invalid:1", flush_ms=0)
     check("22 events" in process.stderr and "not resolved" in process.stderr, process.stderr)
+
+
+def wait_stopped(process):
+    """Lets it go on where it stopped, a while later; the exit status."""
+    _, status = os.waitpid(process.pid, os.WUNTRACED)
+    if os.WIFSTOPPED(status):
+        time.sleep(1.5)
+        process.send_signal(signal.SIGCONT)
+        _, status = os.waitpid(process.pid, 0)
+    process.returncode = os.waitstatus_to_exitcode(status)
+    return process.returncode
+
+
+def test_ends_that_the_machine_interrupts():
+    """Nobody was asked in the second that a program had no processor at its end: what it recorded is sent nevertheless."""
+    if SANITIZED:  # it takes longer to start than it is given
+        return "skipped"
+    delays_us = range(250, 10000, 250)
+    environment = {k: v for k, v in os.environ.items() if not k.startswith(("MILLRACE_", "OTEL_"))}
+    with Sink("--sources", str(len(delays_us))) as receiver:
+        environment.update(MILLRACE_ENDPOINT=receiver.endpoint, SUBJECT_FLUSH_MS="0")
+        processes = [subprocess.Popen([SUBJECT, "stopped", "10", str(us)], env=environment, stdout=subprocess.DEVNULL,
+                                      stderr=subprocess.PIPE, text=True) for us in delays_us]
+        with concurrent.futures.ThreadPoolExecutor(len(processes)) as pool:
+            check(not any(pool.map(wait_stopped, processes)), "not all ended well")
+        said = [process.stderr.read() for process in processes]
+        check(not any(said), "".join(said))
+        check(all(account["events"] == 22 for account in receiver.finish()), receiver.account)
+    return None
 
 
 def calls_of(log):
