@@ -39,6 +39,9 @@
  * when a delta of a megabyte is freed, and the arenas then keep the largest burst for ever. */
 #define MMAP_BYTES (256 << 10)
 
+/* A filter gives back within a delta interval and a tick of its quiet time, which we see begin within a turn. */
+#define TRIM_AFTER_NS (MR_FILTER_QUIET_NS + 500 * MR_MILLISECOND_NS)
+
 static_assert(MR_WORKER_LANES_MAX <= MR_SPREAD_LANES_MAX &&
                   MR_WORKER_LANES_MAX + 1 <= MR_WORKER_LOAD_PARTS &&
                   MR_WORKER_LANES_MAX <= MR_GRAPH_INPUTS_MAX,
@@ -528,7 +531,10 @@ static uint64_t events_of_lanes(const struct worker *worker)
     return events;
 }
 
-/* Once in every quiet time, when filters have given back theirs: what the allocator keeps of the last burst goes back to the system. */
+/*
+ * Once in every quiet time, when filters have given back theirs, not a moment before: what the allocator keeps of the last burst goes
+ * back to the system.
+ */
 static void trim_when_quiet(struct worker *worker, uint64_t now_ns)
 {
     const struct mr_forward_link *link = mr_worker_graphs_link(worker->graphs);
@@ -537,7 +543,9 @@ static void trim_when_quiet(struct worker *worker, uint64_t now_ns)
     if (work != worker->work_seen) {
         worker->is_trimmed = false;
         worker->worked_ns = now_ns;
-    } else if (!worker->is_trimmed && now_ns - worker->worked_ns > MR_FILTER_QUIET_NS) {
+    } else if (!worker->is_trimmed &&
+               now_ns - worker->worked_ns >
+                   TRIM_AFTER_NS + 2 * worker->options.delta_interval_ns) {
         worker->is_trimmed = malloc_trim(0) >= 0;
     }
     worker->work_seen = work;
