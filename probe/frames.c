@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "probe/frames.h"
 
+#include "probe/sites.h"
+
 #include <dlfcn.h>
 #include <string.h>
 
@@ -67,6 +69,35 @@ static bool find_base(struct mr_frames *frames)
     return true;
 }
 
+#if defined(__x86_64__)
+#define RETURN_COLUMN 16
+
+/* Code that the probe itself has made, which calls nobody: a handler came there. */
+static bool arrive_in_thunk(struct mr_frames *frames)
+{
+    struct mr_unwind_row *row = &frames->row;
+    uint64_t pushed;
+
+    if (!frames->is_interrupted || !is_known(frames, MR_UNWIND_STACK) ||
+        !mr_sites_is_thunk(frames->address, &pushed))
+        return false;
+    memset(row, 0, sizeof(*row)); /* all registers are the caller's */
+    row->registers[RETURN_COLUMN] =
+        (struct mr_unwind_place){.rule = MR_UNWIND_AT, .offset = -(int64_t)WORD};
+    frames->entry = (struct mr_unwind_entry){.return_column = RETURN_COLUMN};
+    frames->function = frames->address;
+    frames->stack = frames->registers.values[MR_UNWIND_STACK];
+    frames->base = frames->stack + pushed + WORD;
+    return true;
+}
+#else
+static bool arrive_in_thunk(struct mr_frames *frames)
+{
+    MR_UNUSED(frames);
+    return false;
+}
+#endif
+
 /* Looks up what is known of the code at `address`; a call is the last thing before it. */
 static bool arrive(struct mr_frames *frames)
 {
@@ -74,7 +105,7 @@ static bool arrive(struct mr_frames *frames)
 
     if (!is_in_table(frames, address) && !open_table(frames, address)) {
         frames->table.count = 0;
-        return false;
+        return arrive_in_thunk(frames);
     }
     if (!mr_unwind_find(&frames->table, address, &frames->entry) ||
         !mr_unwind_row_at(&frames->row, &frames->entry, address) ||

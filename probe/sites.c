@@ -480,6 +480,23 @@ static void fill_view(struct mr_sites_view *view)
     }
 }
 
+bool mr_sites_is_thunk(uint64_t address, uint64_t *pushed)
+{
+    uint64_t mask;
+    bool is_found = false;
+
+    if (mr_sites_generation() == 0)
+        return false;
+    mask = mr_signals_block();
+    if (pthread_mutex_trylock(&registry.lock) == 0) {
+        for (uint32_t i = 0; i < registry.count && !is_found; i++)
+            is_found = mr_stub_is_thunk(&registry.states[i]->stubs, address, pushed);
+        (void)pthread_mutex_unlock(&registry.lock);
+    }
+    mr_signals_restore(mask);
+    return is_found;
+}
+
 bool mr_sites_look(uint64_t address, uint64_t size, struct mr_sites_view *view)
 {
     uint64_t mask;

@@ -177,6 +177,12 @@ struct mr_sites_view {
  * switched. Any thread, and signal handlers; never waits.
  */
 MR_HIDDEN bool mr_sites_look(uint64_t address, uint64_t size, struct mr_sites_view *view);
+
+/*
+ * Whether `address` is an instruction of a thunk, and what that has pushed by then, in bytes
+ * (probe/stub.h). False also: not now, as above.
+ */
+MR_HIDDEN bool mr_sites_is_thunk(uint64_t address, uint64_t *pushed);
 /* Changes when a module with sites comes or goes. */
 MR_HIDDEN uint32_t mr_sites_generation(void);
 /* Whether `function` is the first address of one of them. */

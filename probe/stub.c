@@ -23,6 +23,7 @@
 #define THUNK_BYTES UINT64_C(16)
 #define FUNCTION_BYTES (2 * THUNK_BYTES)
 #define THUNK_USED 11
+#define THUNK_JUMP 5   /* where it begins, behind the push */
 #define JUMP_OPERAND 7 /* of the thunk: the jump's displacement, lowest byte first */
 /*
  * Thunks lie at multiples of 16, so the lowest byte of the displacement to the head ends in
@@ -214,8 +215,8 @@ static void put_thunk(struct mr_stub_area *area, uint64_t at, uint32_t word_high
     memset(thunk, 0xcc, THUNK_BYTES);
     thunk[0] = 0x68;
     memcpy(thunk + 1, &word_high, sizeof(word_high));
-    thunk[5] = 0xff;
-    thunk[6] = 0x25;
+    thunk[THUNK_JUMP] = 0xff;
+    thunk[THUNK_JUMP + 1] = 0x25;
     memcpy(thunk + JUMP_OPERAND, &to_head, sizeof(to_head));
 }
 
@@ -264,6 +265,16 @@ uint64_t mr_stub_enter(const struct mr_stub_area *area, uint32_t function)
 uint64_t mr_stub_exit(const struct mr_stub_area *area, uint32_t function)
 {
     return mr_stub_enter(area, function) + THUNK_BYTES;
+}
+
+bool mr_stub_is_thunk(const struct mr_stub_area *area, uint64_t address, uint64_t *pushed)
+{
+    uint64_t at = address - area->address, offset = at % THUNK_BYTES;
+
+    if (at < HEAD_BYTES || at >= area->bytes)
+        return false;
+    *pushed = offset == THUNK_JUMP ? sizeof(uint64_t) : 0;
+    return offset == 0 || offset == THUNK_JUMP;
 }
 
 bool mr_stub_count(const struct mr_stub_area *area, uint32_t function, bool is_counting)

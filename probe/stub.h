@@ -90,6 +90,13 @@ uint64_t mr_stub_enter(const struct mr_stub_area *area, uint32_t function);
 uint64_t mr_stub_exit(const struct mr_stub_area *area, uint32_t function);
 
 /*
+ * Whether `address` is an instruction of a thunk of the area; bytes that lie on the stack
+ * then, above the address to return to.
+ */
+bool mr_stub_is_thunk(const struct mr_stub_area *area, uint64_t address,
+                      uint64_t *pushed);
+
+/*
  * From here on the thunk of the function's entry goes to mr_site_stub_count, or to the
  * common stub again: one byte of its jump, as docs/why/2026-11-20-live-patching.md has it,
  * while other threads run it. False: the system lets nobody write to it.
