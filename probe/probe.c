@@ -190,7 +190,12 @@ static void find_addresses(struct mr_probe *probe)
 enum mr_status mr_probe_run(struct mr_probe *probe, struct mr_error *error)
 {
     find_addresses(probe);
-    (void)mr_changes_look(probe, false);
+    /*
+     * Not in a forked child: the loader's lock may be that of another thread of its parent, for ever. What came just before waits
+     * for the helper, as what comes later does.
+     */
+    if (!probe->source.is_forked)
+        (void)mr_changes_look(probe, false);
     if (!is_recorder(probe) && mr_writer_start(probe) != MR_OK)
         return mr_error_set(error, MR_ENOMEM, "no thread could be started");
     /* Without it, every event reads the counter. */
