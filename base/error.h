@@ -33,7 +33,8 @@ struct mr_error {
 /*
  * Keeps status and the formatted text unless `error` already holds an earlier failure.
  * Returns `status` always, so that it can end a function. `error` may be NULL (nobody
- * wants the words). `status` is not MR_OK.
+ * wants the words). `status` is not MR_OK. The text is made plain (base/text.h), as it
+ * quotes arguments, paths and names of hosts.
  */
 MR_PRINTF(3, 4)
 enum mr_status mr_error_set(struct mr_error *error, enum mr_status status,
@@ -41,7 +42,7 @@ enum mr_status mr_error_set(struct mr_error *error, enum mr_status status,
 
 /*
  * As mr_error_set(), with ": " and the text of `system_errno` (an errno value) at the
- * end.
+ * end, which a text that is too long leaves room for.
  */
 MR_PRINTF(4, 5)
 enum mr_status mr_error_set_errno(struct mr_error *error, enum mr_status status,

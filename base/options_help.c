@@ -4,6 +4,7 @@
 #include "base/compiler.h"
 #include "base/options.h"
 #include "base/options_private.h"
+#include "base/text.h"
 
 #include <ctype.h>
 #include <stdio.h>
@@ -259,8 +260,10 @@ void mr_options_tell_unknown(const char *command, const char *what, const char *
                              const char *const *words, size_t count)
 {
     const char *nearest = mr_options_nearest(word, words, count);
+    char plain[81];
 
-    (void)fprintf(stderr, "%s: unknown %s '%.80s' ", command, what, word);
+    (void)fprintf(stderr, "%s: unknown %s '%s' ", command, what,
+                  mr_text_plain_copy(word, plain, sizeof(plain)));
     if (nearest)
         (void)fprintf(stderr, "(did you mean '%s'?)\n", nearest);
     else

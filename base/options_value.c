@@ -152,12 +152,12 @@ static enum mr_status parse_bounded(const struct mr_option_spec *spec, const cha
         const char *kind = kind_text(spec->kind);
 
         if (mr_option_is_bounded(spec))
-            return mr_error_set(error, MR_EUSAGE, "%s: '%s' is not %s (allowed: %s)",
+            return mr_error_set(error, MR_EUSAGE, "%s: '%.80s' is not %s (allowed: %s)",
                                 where, text, kind, range);
-        return mr_error_set(error, MR_EUSAGE, "%s: '%s' is not %s", where, text, kind);
+        return mr_error_set(error, MR_EUSAGE, "%s: '%.80s' is not %s", where, text, kind);
     }
     if (value < spec->min || (spec->max && value > spec->max))
-        return mr_error_set(error, MR_EUSAGE, "%s: '%s' is out of range (allowed: %s)",
+        return mr_error_set(error, MR_EUSAGE, "%s: '%.80s' is out of range (allowed: %s)",
                             where, text, range);
     *field = value;
     return MR_OK;
@@ -187,7 +187,7 @@ static enum mr_status parse_choice(const struct mr_option_spec *spec, const char
     int position = choice_position(spec->choices, text);
 
     if (position < 0)
-        return mr_error_set(error, MR_EUSAGE, "%s: '%s' is not one of %s", where, text,
+        return mr_error_set(error, MR_EUSAGE, "%s: '%.80s' is not one of %s", where, text,
                             spec->choices);
     *field = (unsigned)position;
     return MR_OK;
@@ -204,7 +204,8 @@ static enum mr_status parse_flag(const char *where, const char *text, bool *fiel
     else if (choice_position(no, text) >= 0)
         *field = false;
     else
-        return mr_error_set(error, MR_EUSAGE, "%s: '%s' is not yes or no", where, text);
+        return mr_error_set(error, MR_EUSAGE, "%s: '%.80s' is not yes or no", where,
+                            text);
     return MR_OK;
 }
 

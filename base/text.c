@@ -92,3 +92,12 @@ size_t mr_text_make_plain(char *text, size_t size)
     }
     return kept;
 }
+
+const char *mr_text_plain_copy(const char *text, char *copy, size_t size)
+{
+    size_t kept = strnlen(text, size - 1);
+
+    memcpy(copy, text, kept);
+    copy[mr_text_make_plain(copy, kept)] = '\0';
+    return copy;
+}

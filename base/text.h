@@ -22,4 +22,7 @@ void mr_text_make_valid(char *text, size_t size);
  */
 size_t mr_text_make_plain(char *text, size_t size);
 
+/* As much of `text` as fits in `copy`, of `size` bytes, made plain and ended by a zero byte. Returns `copy`. */
+const char *mr_text_plain_copy(const char *text, char *copy, size_t size);
+
 #endif

@@ -3,6 +3,7 @@
 
 #include "base/arena.h"
 #include "base/options.h"
+#include "base/text.h"
 #include "cli/attach_client.h"
 #include "cli/attach_names.h"
 #include "cli/leave_out.h"
@@ -271,7 +272,7 @@ static int tell_unmatched(const struct mr_attach_client *client)
 
     for (uint32_t i = 0; i < answer->count; i++) {
         const struct mr_attach_field *field = &answer->fields[i];
-        char names[256];
+        char names[256], glob[256];
         bool is_near;
 
         if (strcmp(field->key, "unmatched") != 0)
@@ -280,8 +281,9 @@ static int tell_unmatched(const struct mr_attach_client *client)
         is_near = mr_attach_nearest(client->pid, field->value, names, sizeof(names));
         (void)fprintf(
             stderr, "%s: process %d has no function '%s' that can be switched%s%s%s\n",
-            table.command, (int)client->pid, field->value, is_near ? " (near: " : "",
-            is_near ? names : "", is_near ? ")" : "");
+            table.command, (int)client->pid,
+            mr_text_plain_copy(field->value, glob, sizeof(glob)),
+            is_near ? " (near: " : "", is_near ? names : "", is_near ? ")" : "");
     }
     return exit_status;
 }
@@ -343,6 +345,7 @@ int mr_attach_command(int argc, char **argv)
     int exit_status = mr_options_start(&table, &options, argc, argv, &first);
     const char *wrong;
     uint64_t limit_ns;
+    char plain[41];
     pid_t pid;
 
     if (exit_status >= 0)
@@ -353,14 +356,15 @@ int mr_attach_command(int argc, char **argv)
     if (first + 1 < argc)
         return say(EXIT_USAGE, "one process at a time");
     if (!read_pid(argv[first], &pid)) {
-        (void)fprintf(stderr, "%s: '%.40s' is not a pid\n", table.command, argv[first]);
+        (void)fprintf(stderr, "%s: '%s' is not a pid\n", table.command,
+                      mr_text_plain_copy(argv[first], plain, sizeof(plain)));
         return EXIT_USAGE;
     }
     if (*options.prune && !read_prune(options.prune, &limit_ns)) {
         (void)fprintf(
             stderr,
-            "%s: --prune %.40s: expected a duration such as 50ns, at most 1s, or off\n",
-            table.command, options.prune);
+            "%s: --prune %s: expected a duration such as 50ns, at most 1s, or off\n",
+            table.command, mr_text_plain_copy(options.prune, plain, sizeof(plain)));
         return EXIT_USAGE;
     }
     wrong = mistake(&options);

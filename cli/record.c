@@ -3,6 +3,7 @@
 
 #include "base/clock.h"
 #include "base/options.h"
+#include "base/text.h"
 #include "cli/chain.h"
 #include "cli/dump.h"
 #include "cli/program.h"
@@ -52,8 +53,11 @@ static int say(int exit_status, const char *text)
     return exit_status;
 }
 
-static int explain_probe(const char *name, const struct mr_program *program)
+static int explain_probe(const char *path, const struct mr_program *program)
 {
+    char plain[PATH_MAX];
+    const char *name = mr_text_plain_copy(path, plain, sizeof(plain));
+
     if (program->probe == MR_PROBE_HOOKS)
         (void)fprintf(
             stderr,
@@ -137,7 +141,7 @@ static int record_to_endpoint(const struct record_options *options,
 {
     struct mr_error error = MR_ERROR_NONE;
     struct mr_run result = {0};
-    char wall[MR_RENDER_SIZE], plain[MR_RENDER_SIZE];
+    char wall[MR_RENDER_SIZE], plain[MR_RENDER_SIZE], endpoint[1024];
 
     if (run(options, options->endpoint, target, &result, &error) != MR_OK)
         return say(EXIT_FAILURE, error.text);
@@ -147,7 +151,7 @@ static int record_to_endpoint(const struct record_options *options,
         (void)fputs("discarded", stderr);
     else
         (void)fprintf(stderr, "for %s (its probe tells what could not be sent)",
-                      options->endpoint);
+                      mr_text_plain_copy(options->endpoint, endpoint, sizeof(endpoint)));
     if (result.plain_ns)
         (void)fprintf(stderr, "; untraced %s, %.2f times slower",
                       mr_render_ns(result.plain_ns, plain),
@@ -276,7 +280,7 @@ int mr_record_command(int argc, char **argv)
         return exit_status;
     if (*options.dump || *options.recover)
         return dump_or_recover(&options, argv + first, argc - first);
-    if (first >= argc)
+    if (first >= argc || !*argv[first])
         return say(EXIT_USAGE, "name a program to run (see 'millrace record --help')");
     exit_status = examine(argv[first], options.unchecked, &target);
     if (exit_status >= 0)

@@ -132,6 +132,10 @@ int mr_report_command(int argc, char **argv)
         (void)fprintf(stderr, "%s: one directory at a time\n", table.command);
         return EXIT_USAGE;
     }
+    if (first < argc && !*argv[first]) {
+        (void)fprintf(stderr, "%s: the directory has no name\n", table.command);
+        return EXIT_USAGE;
+    }
     view = (struct mr_view){.functions = (size_t)options.functions,
                             .entries = (size_t)options.entries,
                             .sort = (enum mr_view_sort)options.sort,

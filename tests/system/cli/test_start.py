@@ -62,6 +62,22 @@ def usage(chain):
     refused(chain, ["record"], "name a program")
 
 
+def odd_bytes(chain):
+    """What is quoted drives no terminal, ends no line, and does not crowd out what is allowed."""
+    odd = "\x1b[2J\nodd"
+    for arguments in ([odd], ["--" + odd], ["bench", odd], ["record", "--" + odd], ["record", "--depth", odd], ["record", "--clock", odd],
+                      ["report", odd, "two"], ["attach", odd], ["attach", "--prune", odd, "1"], ["attach", "--min-size", odd, "1"],
+                      ["scale", "--interval", odd], ["scale", odd], ["bench", "chain", "--loops", odd], ["bench", "probe", "--door", odd]):
+        done = run(chain, *arguments)
+        check(done.returncode == 2 and done.stderr.count("\n") == 1 and "\x1b" not in done.stderr, f"{done}")
+    for option, allowed in (("--depth", "0 to 4096"), ("--clock", "hybrid"), ("--drain-timeout", "such as")):
+        refused(chain, ["record", option, "9" * 5000], option, allowed)
+    done = run(chain, "report", odd)
+    check(done.returncode == 1 and done.stderr == "millrace report: no store in ?[2J?odd: No such file or directory\n", f"{done}")
+    refused(chain, ["report", ""], "no name")
+    refused(chain, ["record", ""], "name a program")
+
+
 def addresses(chain):
     refused(chain, ["worker"], "--forward", "needed")
     refused(chain, ["worker", "--forward", "no-port-here"], "--forward")
@@ -104,6 +120,7 @@ def test():
     with system.System() as chain:
         helps(chain)
         usage(chain)
+        odd_bytes(chain)
         addresses(chain)
         nobody_above(chain)
         a_store_of_more_than_the_defaults(chain)

@@ -50,8 +50,30 @@ static void a_long_text_is_cut(void **state)
     struct mr_error error = MR_ERROR_NONE;
 
     (void)state;
+    mr_error_set(&error, MR_EIO, "%0300d", 0);
+    assert_int_equal(strlen(error.text), MR_ERROR_TEXT_SIZE - 1);
+}
+
+static void the_cause_stays_where_a_long_text_is_cut(void **state)
+{
+    struct mr_error error = MR_ERROR_NONE;
+
+    (void)state;
     mr_error_set_errno(&error, MR_EIO, ENOENT, "%0300d", 0);
     assert_int_equal(strlen(error.text), MR_ERROR_TEXT_SIZE - 1);
+    assert_non_null(strstr(error.text, "0: No such file or directory"));
+}
+
+static void a_text_drives_no_terminal_and_ends_no_line(void **state)
+{
+    struct mr_error error = MR_ERROR_NONE;
+
+    (void)state;
+    mr_error_set(&error, MR_EUSAGE, "--lanes: '%s'", "\x1b[2J\n");
+    assert_string_equal(error.text, "--lanes: '?[2J?'");
+    mr_error_clear(&error);
+    mr_error_set_errno(&error, MR_EIO, ENOENT, "%s", "a\nb");
+    assert_string_equal(error.text, "a?b: No such file or directory");
 }
 
 static void a_cleared_error_can_be_used_again(void **state)
@@ -75,6 +97,8 @@ int main(void)
         cmocka_unit_test(nobody_has_to_want_the_words),
         cmocka_unit_test(a_system_error_is_told_in_words),
         cmocka_unit_test(a_long_text_is_cut),
+        cmocka_unit_test(the_cause_stays_where_a_long_text_is_cut),
+        cmocka_unit_test(a_text_drives_no_terminal_and_ends_no_line),
         cmocka_unit_test(a_cleared_error_can_be_used_again),
     };
 

@@ -86,6 +86,16 @@ static void controls_are_valid_and_not_plain(void **state)
     }
 }
 
+static void a_copy_is_plain_and_as_long_as_there_is_room(void **state)
+{
+    char copy[5];
+
+    MR_UNUSED(state);
+    assert_string_equal(mr_text_plain_copy("a\nb", copy, sizeof(copy)), "a?b");
+    assert_string_equal(mr_text_plain_copy("abc\xc3\xa9", copy, sizeof(copy)), "abc?");
+    assert_string_equal(mr_text_plain_copy("", copy, sizeof(copy)), "");
+}
+
 static void a_zero_byte_is_a_control(void **state)
 {
     char text[] = {'a', '\0', 'b'};
@@ -101,6 +111,7 @@ int main(void)
         cmocka_unit_test(characters_stay),
         cmocka_unit_test(what_is_no_character_becomes_a_question_mark_a_byte),
         cmocka_unit_test(controls_are_valid_and_not_plain),
+        cmocka_unit_test(a_copy_is_plain_and_as_long_as_there_is_room),
         cmocka_unit_test(a_zero_byte_is_a_control),
     };
 
