@@ -16,7 +16,8 @@
  *     LIST      mr_option_list    as STRING, but each time it is given adds one; a variable
  *                                 gives one
  *
- * Designators: .min, .max (U64, SIZE, DURATION, in the field's unit; .max 0 is none),
+ * Designators: .min, .max (U64, SIZE, DURATION, in the field's unit; .max 0 is none, for
+ * a DURATION 100000h: sums of some do not overflow),
  * .choices, .env (a variable name instead of the derived MILLRACE_FLAG_NAME; "" for
  * none). A default of NULL leaves the field zero and is shown as nothing. Flag beats
  * variable beats default; the last of repeated flags wins (but LIST); an empty variable is as if

@@ -25,6 +25,10 @@ static const struct unit duration_units[] = {
     {"h", MR_HOUR_NS},         {"m", MR_MINUTE_NS},       {"s", MR_SECOND_NS},
     {"ms", MR_MILLISECOND_NS}, {"us", MR_MICROSECOND_NS}, {"ns", 1},
 };
+
+/* Eleven years: a time of a clock and some of these, or ten times one, stay below 2^64 ns. */
+#define DURATION_MAX (100000 * MR_HOUR_NS)
+
 static const struct unit plain_units[] = {{"", 1}};
 
 struct unit_list {
@@ -140,11 +144,22 @@ void mr_option_range_text(const struct mr_option_spec *spec, char *text, size_t 
         (void)snprintf(text, size, "%s", kind_text(spec->kind));
 }
 
+/* The table's bounds, or those of the kind. */
+static struct mr_option_spec bounds_of(const struct mr_option_spec *spec)
+{
+    struct mr_option_spec bounds = *spec;
+
+    if (bounds.kind == MR_OPTION_DURATION && bounds.max == 0)
+        bounds.max = DURATION_MAX;
+    return bounds;
+}
+
 static enum mr_status parse_bounded(const struct mr_option_spec *spec, const char *where,
                                     const char *text, uint64_t *field,
                                     struct mr_error *error)
 {
     char range[MR_OPTION_RANGE_SIZE];
+    struct mr_option_spec bounds;
     uint64_t value;
 
     mr_option_range_text(spec, range, sizeof(range));
@@ -156,9 +171,12 @@ static enum mr_status parse_bounded(const struct mr_option_spec *spec, const cha
                                 where, text, kind, range);
         return mr_error_set(error, MR_EUSAGE, "%s: '%.80s' is not %s", where, text, kind);
     }
-    if (value < spec->min || (spec->max && value > spec->max))
+    bounds = bounds_of(spec);
+    if (value < bounds.min || (bounds.max && value > bounds.max)) {
+        mr_option_range_text(&bounds, range, sizeof(range));
         return mr_error_set(error, MR_EUSAGE, "%s: '%.80s' is out of range (allowed: %s)",
                             where, text, range);
+    }
     *field = value;
     return MR_OK;
 }

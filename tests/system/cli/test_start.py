@@ -60,6 +60,8 @@ def usage(chain):
     refused(chain, ["attach", "1", "--only", ""], "--only", "needs a value")
     refused(chain, ["report", "one", "two"], "one directory")
     refused(chain, ["record"], "name a program")
+    for command, option in (("record", "--drain-timeout"), ("scale", "--command-timeout")):
+        refused(chain, [command, option, "18446744073s"], option, "100000h")
 
 
 def odd_bytes(chain):

@@ -320,6 +320,22 @@ static void random_arguments_are_parsed_or_refused(void **state)
     }
 }
 
+static void a_duration_without_a_bound_leaves_room_for_sums(void **state)
+{
+    const struct mr_option_spec wait = {.kind = MR_OPTION_DURATION};
+    struct mr_error error = MR_ERROR_NONE;
+    uint64_t ns = 0;
+
+    (void)state;
+    assert_int_equal(mr_options_parse_value(&wait, "--wait", "100000h", &ns, &error),
+                     MR_OK);
+    assert_true(ns <= UINT64_MAX / 50);
+    assert_int_equal(mr_options_parse_value(&wait, "--wait", "100001h", &ns, &error),
+                     MR_EUSAGE);
+    assert_string_equal(error.text,
+                        "--wait: '100001h' is out of range (allowed: 0 to 100000h)");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -337,6 +353,7 @@ int main(void)
         cmocka_unit_test(help_ends_the_parsing),
         cmocka_unit_test(units_scale),
         cmocka_unit_test(random_arguments_are_parsed_or_refused),
+        cmocka_unit_test(a_duration_without_a_bound_leaves_room_for_sums),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
