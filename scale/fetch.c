@@ -30,30 +30,57 @@ static void fail(struct mr_fetch *fetch, const char *why, int system_errno)
     end(fetch);
 }
 
-static void start(struct mr_fetch *fetch)
+static void connect_to(struct mr_fetch *fetch, const struct mr_sender_address *to)
+{
+    fetch->fd =
+        socket(to->address.ss_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+    if (fetch->fd >= 0 &&
+        connect(fetch->fd, (const struct sockaddr *)&to->address, to->size) != 0 &&
+        errno != EINPROGRESS)
+        end(fetch);
+}
+
+/* `failure`: of the address before, an errno. */
+static void connect_to_next(struct mr_fetch *fetch, int failure)
+{
+    end(fetch);
+    while (fetch->fd < 0 && fetch->next < fetch->address_count) {
+        connect_to(fetch, &fetch->addresses[fetch->next++]);
+        failure = errno;
+    }
+    fetch->next_at_ns = mr_clock_monotonic_ns() + fetch->wait_ns;
+    if (fetch->fd < 0)
+        fail(fetch, "connect", failure);
+}
+
+/* When it goes to its next address, if this one has not taken the connection before. */
+static uint64_t moves_at_ns(const struct mr_fetch *fetch)
+{
+    bool has_next = fetch->next < fetch->address_count;
+
+    return fetch->fd >= 0 && !fetch->has_asked && has_next ? fetch->next_at_ns
+                                                           : UINT64_MAX;
+}
+
+static void start(struct mr_fetch *fetch, uint64_t timeout_ns)
 {
     struct mr_endpoints endpoints;
-    struct mr_sender_address addresses[MR_SENDER_ADDRESSES_MAX];
     struct mr_error why = MR_ERROR_NONE;
-    uint32_t count;
 
     fetch->fd = -1;
+    fetch->next = fetch->address_count = 0;
     fetch->is_there = fetch->has_asked = false;
     fetch->text = NULL;
     mr_error_clear(&fetch->error);
     mr_buffer_init(&fetch->answer, MR_FETCH_BYTES_MAX);
     if (mr_endpoints_parse(fetch->address, &endpoints, &why) != MR_OK ||
-        mr_endpoints_resolve(&endpoints, addresses, &count, &why) != MR_OK) {
+        mr_endpoints_resolve(&endpoints, fetch->addresses, &fetch->address_count, &why) !=
+            MR_OK) {
         (void)mr_error_set(&fetch->error, why.status, "%s", why.text);
         return;
     }
-    fetch->fd = socket(addresses[0].address.ss_family,
-                       SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
-    if (fetch->fd < 0 ||
-        (connect(fetch->fd, (const struct sockaddr *)&addresses[0].address,
-                 addresses[0].size) != 0 &&
-         errno != EINPROGRESS))
-        fail(fetch, "connect", errno);
+    fetch->wait_ns = timeout_ns / fetch->address_count;
+    connect_to_next(fetch, 0);
 }
 
 static void ask(struct mr_fetch *fetch, const char *path)
@@ -64,7 +91,7 @@ static void ask(struct mr_fetch *fetch, const char *path)
 
     if (getsockopt(fetch->fd, SOL_SOCKET, SO_ERROR, &failure, &failure_size) != 0 ||
         failure) {
-        fail(fetch, "connect", failure);
+        connect_to_next(fetch, failure);
         return;
     }
     size = snprintf(request, sizeof(request),
@@ -114,18 +141,24 @@ static void take(struct mr_fetch *fetch)
 
 /* One wait; false when nobody is waited for. */
 static bool turn(struct mr_fetch *fetches, uint32_t count, const char *path,
-                 uint64_t wait_ns)
+                 uint64_t now_ns, uint64_t deadline_ns)
 {
     struct pollfd fds[FETCHES_MAX];
     bool is_waiting = false;
+    uint64_t until_ns = deadline_ns;
 
     for (uint32_t i = 0; i < count; i++) {
+        if (moves_at_ns(&fetches[i]) <= now_ns)
+            connect_to_next(&fetches[i], ETIMEDOUT);
+        if (moves_at_ns(&fetches[i]) < until_ns)
+            until_ns = moves_at_ns(&fetches[i]);
         fds[i] =
             (struct pollfd){.fd = fetches[i].fd,
                             .events = (short)(fetches[i].has_asked ? POLLIN : POLLOUT)};
         is_waiting |= fetches[i].fd >= 0;
     }
-    if (!is_waiting || poll(fds, count, (int)(wait_ns / MR_MILLISECOND_NS) + 1) <= 0)
+    if (!is_waiting ||
+        poll(fds, count, (int)((until_ns - now_ns) / MR_MILLISECOND_NS) + 1) <= 0)
         return is_waiting;
     for (uint32_t i = 0; i < count; i++) {
         if (fetches[i].fd < 0 || !fds[i].revents)
@@ -145,10 +178,10 @@ void mr_fetch_all(struct mr_fetch *fetches, uint32_t count, const char *path,
 
     MR_ASSERT(count <= FETCHES_MAX);
     for (uint32_t i = 0; i < count; i++)
-        start(&fetches[i]);
+        start(&fetches[i], timeout_ns);
     now_ns = mr_clock_monotonic_ns();
     deadline_ns = now_ns + timeout_ns;
-    while (now_ns < deadline_ns && turn(fetches, count, path, deadline_ns - now_ns))
+    while (now_ns < deadline_ns && turn(fetches, count, path, now_ns, deadline_ns))
         now_ns = mr_clock_monotonic_ns();
     for (uint32_t i = 0; i < count; i++)
         if (fetches[i].fd >= 0)

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * GET of several HTTP servers side by side, as /metrics of workers and master are read: small texts, no redirects, no TLS.
- * Names are looked up one after the other. One thread.
+ * Names are looked up one after the other; of the addresses of one, the first that takes a connection is asked, and each has its
+ * part of the time for that. One thread.
  *
  *     struct mr_fetch fetches[2] = {{.address = "127.0.0.1:7481"}, {.address = "127.0.0.1:7482"}};
  *     mr_fetch_all(fetches, 2, "/metrics", 2 * MR_SECOND_NS);
@@ -13,6 +14,7 @@
 
 #include "base/buffer.h"
 #include "base/error.h"
+#include "net/sender.h"
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -26,6 +28,9 @@ struct mr_fetch {
     const char *text;                   /* the body, if so; valid until free */
     struct mr_error error;              /* why not, else */
     /* Inside fetch.c. */
+    struct mr_sender_address addresses[MR_SENDER_ADDRESSES_MAX]; /* of the name */
+    uint32_t address_count, next;
+    uint64_t wait_ns, next_at_ns; /* how long one may take; until when this one may */
     int fd;
     bool has_asked;
     struct mr_buffer answer;

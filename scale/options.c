@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "scale/options.h"
 
+#include "net/endpoint.h"
+#include "scale/fetch.h"
 #include "scale/template.h"
 
 #include <inttypes.h>
@@ -46,6 +48,45 @@ static enum mr_status check_places(const struct mr_scale_options *options,
     return MR_OK;
 }
 
+static enum mr_status check_address(const char *option, const char *address,
+                                    struct mr_error *error)
+{
+    struct mr_error why = MR_ERROR_NONE;
+    struct mr_endpoints endpoints;
+
+    if (mr_endpoints_parse(address, &endpoints, &why) != MR_OK)
+        return mr_error_set(error, MR_EUSAGE, "%s: %s", option, why.text);
+    if (endpoints.count > 1)
+        return mr_error_set(error, MR_EUSAGE, "%s: '%.80s' is more than one", option,
+                            address);
+    if (strspn(endpoints.items[0].port, "0") == strlen(endpoints.items[0].port))
+        return mr_error_set(error, MR_EUSAGE,
+                            "%s: '%.80s': nobody can be reached at port 0", option,
+                            address);
+    return MR_OK;
+}
+
+/* Workers that can never answer would be started again and again. */
+static enum mr_status check_addresses(const struct mr_scale_options *options,
+                                      struct mr_error *error)
+{
+    char address[MR_FETCH_ADDRESS_MAX];
+    enum mr_status status = MR_OK;
+
+    for (uint32_t n = 1; n <= options->max && status == MR_OK; n++) {
+        const struct mr_template_values values = {n, 0, (uint32_t)options->level};
+
+        if (!mr_template_fill(options->metrics, &values, address, sizeof(address)))
+            return mr_error_set(error, MR_EUSAGE, "--metrics: too long");
+        status = check_address("--metrics", address, error);
+    }
+    if (status == MR_OK && strlen(options->master) >= sizeof(address))
+        return mr_error_set(error, MR_EUSAGE, "--master: too long");
+    if (status == MR_OK && *options->master)
+        status = check_address("--master", options->master, error);
+    return status;
+}
+
 static enum mr_status check(void *context, struct mr_error *error)
 {
     const struct mr_scale_options *options = context;
@@ -59,6 +100,8 @@ static enum mr_status check(void *context, struct mr_error *error)
         status = check_needed("stop", options->stop, error);
     if (status == MR_OK)
         status = check_places(options, error);
+    if (status == MR_OK)
+        status = check_addresses(options, error);
     if (status == MR_OK)
         status = mr_template_check("--add-level", options->add_level, error);
     if (status == MR_OK && options->min > options->max)

@@ -222,7 +222,7 @@ static void decide_level(struct scale *scale)
         scale->levels++;
 }
 
-static bool configure(struct scale *scale)
+static void configure(struct scale *scale)
 {
     const struct mr_scale_options *options = &scale->options;
 
@@ -239,12 +239,11 @@ static bool configure(struct scale *scale)
     for (uint32_t i = 0; i < options->max; i++) {
         const struct mr_template_values values = {i + 1, 0, (uint32_t)options->level};
 
-        if (!mr_template_fill(options->metrics, &values, scale->fetches[i].address,
-                              MR_FETCH_ADDRESS_MAX))
-            return false;
+        (void)mr_template_fill(options->metrics, &values, scale->fetches[i].address,
+                               MR_FETCH_ADDRESS_MAX);
     }
-    return snprintf(scale->fetches[options->max].address, MR_FETCH_ADDRESS_MAX, "%s",
-                    options->master) < MR_FETCH_ADDRESS_MAX;
+    (void)snprintf(scale->fetches[options->max].address, MR_FETCH_ADDRESS_MAX, "%s",
+                   options->master);
 }
 
 /* Until SIGTERM or SIGINT, which end what is under way first. */
@@ -277,11 +276,8 @@ int mr_scale_command(int argc, char **argv)
     if (!scale)
         return EXIT_FAILURE;
     exit_status = mr_scale_options_read(argc, argv, &scale->options);
-    if (exit_status < 0 && !configure(scale)) {
-        (void)fprintf(stderr, "millrace scale: --metrics, --master: too long\n");
-        exit_status = 2;
-    }
     if (exit_status < 0) {
+        configure(scale);
         mr_log_init("scale", (enum mr_log_level)scale->options.log_level);
         serve(scale);
         exit_status = scale->has_failed ? EXIT_FAILURE : EXIT_SUCCESS;

@@ -260,7 +260,13 @@ def what_is_wrong(chain):
     check("did not end within --command-timeout" in text, text)
     for options, part in (([], "--metrics is needed"), (basic[:2], "--start is needed"), (["--metrics", "a:1", *basic[2:]], "has no {n}"),
                           ([*basic[:2], "--start", "run {x}", *basic[4:]], "'{x}'"), ([*basic, "--min", "9"], "--max"),
-                          ([*basic, "--low", "80"], "--high"), ([*basic, "--add-level", "true"], "--master")):
+                          ([*basic, "--low", "80"], "--high"), ([*basic, "--add-level", "true"], "--master"),
+                          (["--metrics", "host{n}", *basic[2:]], "--metrics: endpoint 'host1': it has no port"),
+                          (["--metrics", "host:{n+65530}", *basic[2:]], "--metrics: endpoint 'host:65536'"),
+                          (["--metrics", "host:{n-1}", *basic[2:]], "--metrics: 'host:0': nobody"),
+                          (["--metrics", "host:{n},host:1", *basic[2:]], "more than one"),
+                          (["--metrics", "h" * 300 + ":{n}", *basic[2:]], "--metrics: too long"),
+                          ([*basic, "--master", "nobody"], "--master: endpoint 'nobody': it has no port")):
         text = say(chain, 2, *options)
         check(part in text and text.count("\n") == 1, f"{options}: {text}")
 
