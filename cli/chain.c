@@ -57,22 +57,28 @@ static enum mr_status walk(const char *directory, bool remove, struct mr_error *
 
 enum mr_status mr_recording_clear(const char *directory, struct mr_error *error)
 {
-    struct stat stat_buffer;
     enum mr_status status;
 
-    if (lstat(directory, &stat_buffer) != 0) {
-        if (errno == ENOENT)
-            return MR_OK;
+    if (mkdir(directory, 0755) != 0 && errno != EEXIST)
         return mr_error_set_errno(error, MR_EREFUSED, errno, "--output: %s", directory);
-    }
     status = walk(directory, false, error);
+    if (status == MR_OK && access(directory, R_OK | W_OK | X_OK) != 0)
+        status = mr_error_set_errno(error, MR_EREFUSED, errno, "--output: %s", directory);
     return status == MR_OK ? walk(directory, true, error) : status;
+}
+
+void mr_recording_remove(const char *directory)
+{
+    struct mr_error error = MR_ERROR_NONE;
+
+    if (mr_recording_clear(directory, &error) == MR_OK)
+        (void)rmdir(directory);
 }
 
 static enum mr_status start_master(struct mr_chain *chain, char *listen, size_t size,
                                    struct mr_error *error)
 {
-    char ready[128];
+    char ready[MR_CHAIN_PATH_MAX + 8];
     char *const argv[] = {(char[]){"millrace"},
                           (char[]){"master"},
                           (char[]){"--listen"},
@@ -111,7 +117,8 @@ static enum mr_status start_worker(struct mr_chain *chain, const char *forward,
                                    struct mr_error *error)
 {
     const struct mr_chain_options *options = &chain->options;
-    char ready[128], listen[280], to[300], outer[8192], root[8192], shapes[64], drain[64];
+    char ready[MR_CHAIN_PATH_MAX + 8], listen[280], to[300], shapes[64], drain[64];
+    char outer[MR_CHAIN_GLOBS_MAX + 16], root[MR_CHAIN_GLOBS_MAX + 16];
     char any_time[] = "--clock-limit=0";
     char *argv[16] = {(char[]){"millrace"},
                       (char[]){"worker"},
@@ -131,10 +138,8 @@ static enum mr_status start_worker(struct mr_chain *chain, const char *forward,
     (void)snprintf(shapes, sizeof(shapes), "--shapes=%s", options->shapes);
     (void)snprintf(drain, sizeof(drain), "--drain-timeout=%" PRIu64 "ns",
                    options->drain_timeout_ns);
-    if (snprintf(outer, sizeof(outer), "--outer=%s", options->outer) >=
-            (int)sizeof(outer) ||
-        snprintf(root, sizeof(root), "--root=%s", options->root) >= (int)sizeof(root))
-        return mr_error_set(error, MR_EUSAGE, "--outer, --root: longer than 8 KiB");
+    (void)snprintf(outer, sizeof(outer), "--outer=%s", options->outer);
+    (void)snprintf(root, sizeof(root), "--root=%s", options->root);
     if (*options->outer)
         add_argument(argv, outer);
     if (*options->root)
@@ -152,7 +157,7 @@ static enum mr_status start_worker(struct mr_chain *chain, const char *forward,
 
 static void remove_directory(const struct mr_chain *chain)
 {
-    char path[128];
+    char path[MR_CHAIN_PATH_MAX + 8];
 
     (void)snprintf(path, sizeof(path), "%s/master", chain->directory);
     (void)unlink(path);
@@ -161,16 +166,37 @@ static void remove_directory(const struct mr_chain *chain)
     (void)rmdir(chain->directory);
 }
 
+/* Of the ready files. */
+static enum mr_status make_directory(struct mr_chain *chain, struct mr_error *error)
+{
+    const char *place = getenv("TMPDIR");
+
+    if (!place || !*place)
+        place = "/tmp";
+    if (snprintf(chain->directory, sizeof(chain->directory), "%s/millrace-record-XXXXXX",
+                 place) >= (int)sizeof(chain->directory))
+        return mr_error_set(error, MR_EIO, "TMPDIR: longer than %zu bytes",
+                            sizeof(chain->directory));
+    if (!mkdtemp(chain->directory))
+        return mr_error_set_errno(error, MR_EIO, errno,
+                                  "no small files can be kept in %.100s (TMPDIR names "
+                                  "another place)",
+                                  place);
+    return MR_OK;
+}
+
 enum mr_status mr_chain_start(const struct mr_chain_options *options,
                               struct mr_chain *chain, struct mr_error *error)
 {
     char listen[280];
     enum mr_status status;
 
-    *chain = (struct mr_chain){.options = *options,
-                               .directory = "/tmp/millrace-record-XXXXXX"};
-    if (!mkdtemp(chain->directory))
-        return mr_error_set_errno(error, MR_EIO, errno, "%s", chain->directory);
+    *chain = (struct mr_chain){.options = *options};
+    MR_ASSERT(strlen(options->outer) <= MR_CHAIN_GLOBS_MAX);
+    MR_ASSERT(strlen(options->root) <= MR_CHAIN_GLOBS_MAX);
+    status = make_directory(chain, error);
+    if (status != MR_OK)
+        return status;
     status = start_master(chain, listen, sizeof(listen), error);
     if (status == MR_OK)
         status = start_worker(chain, listen, error);

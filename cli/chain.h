@@ -18,8 +18,11 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#define MR_CHAIN_GLOBS_MAX 8000 /* bytes of --outer and of --root: one argument each */
+#define MR_CHAIN_PATH_MAX 1024
+
 struct mr_chain_options {
-    const char *store; /* a directory that is not there, or empty */
+    const char *store; /* a directory that is empty */
     const char *outer, *root, *shapes;
     uint64_t drain_timeout_ns;
     bool is_of_any_time; /* what is recorded may be older than a day */
@@ -28,23 +31,28 @@ struct mr_chain_options {
 struct mr_chain {
     struct mr_chain_options options;
     struct mr_child master, worker;
-    char directory[64]; /* of the ready files; removed at the end */
-    char endpoint[300]; /* tcp://HOST:PORT of the worker */
+    char directory[MR_CHAIN_PATH_MAX]; /* of the ready files; removed at the end */
+    char endpoint[300];                /* tcp://HOST:PORT of the worker */
 };
 
-/* MR_EIO when a server does not come up; its own line on stderr says why. Nothing is left then. */
+/*
+ * MR_EIO when a server does not come up; its own line on stderr says why. MR_END: a signal came (cli/signals.h, which are taken
+ * before). No process and no ready file is left then.
+ */
 enum mr_status mr_chain_start(const struct mr_chain_options *options,
                               struct mr_chain *chain, struct mr_error *error);
 
 /*
- * Ends the worker, then the master. True if both say that nothing was given up.
+ * Ends the worker, which a signal cuts short, then the master. True if both say that nothing was given up.
  */
 bool mr_chain_stop(struct mr_chain *chain);
 
 /*
- * Makes `directory` free for a new recording: what a recording left there is removed. MR_EREFUSED
- * when something else is in it, which is left alone.
+ * Makes `directory`, or frees it, for a new recording: what a recording left there is removed. MR_EREFUSED
+ * when something else is in it, which is left alone, or it cannot be written.
  */
 enum mr_status mr_recording_clear(const char *directory, struct mr_error *error);
+/* What could not be made whole is not left for somebody to take for it. */
+void mr_recording_remove(const char *directory);
 
 #endif

@@ -3,6 +3,7 @@
 
 #include "base/assert.h"
 #include "base/clock.h"
+#include "cli/signals.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -64,11 +65,15 @@ enum mr_status mr_child_start_server(const char *name, char *const argv[],
 
     MR_ASSERT(argv[0] && argv[1]);
     *child = (struct mr_child){.name = name};
+    mr_signals_hold();
     pid = fork();
+    if (pid == 0) {
+        mr_signals_give_back(); /* it may be stopped before it is a server */
+        become_server(argv, parent);
+    }
+    mr_signals_release();
     if (pid < 0)
         return mr_error_set_errno(error, MR_EIO, errno, "cannot start the %s", name);
-    if (pid == 0)
-        become_server(argv, parent);
     child->pid = pid;
     return MR_OK;
 }
@@ -105,6 +110,9 @@ enum mr_status mr_child_wait_ready(struct mr_child *child, const char *path, cha
     uint64_t start_ns = mr_clock_monotonic_ns();
 
     while (!read_listen(path, listen, size)) {
+        if (mr_signals_taken())
+            return mr_error_set(error, MR_END,
+                                "interrupted: the program was not started");
         if (has_ended(child, WNOHANG))
             return mr_error_set(error, MR_EIO,
                                 "the %s ended before it was ready (status %d)",
@@ -119,13 +127,14 @@ enum mr_status mr_child_wait_ready(struct mr_child *child, const char *path, cha
 
 int mr_child_stop(struct mr_child *child, struct mr_child *needed, uint64_t wait_ns)
 {
+    const int signals_max = needed ? 0 : 1;
     uint64_t start_ns = mr_clock_monotonic_ns();
 
     if (child->pid != 0)
         (void)kill(child->pid, SIGTERM);
     while (!has_ended(child, WNOHANG)) {
         if (mr_clock_monotonic_ns() - start_ns > wait_ns ||
-            (needed && has_ended(needed, WNOHANG))) {
+            mr_signals_count() > signals_max || (needed && has_ended(needed, WNOHANG))) {
             (void)kill(child->pid, SIGKILL);
             (void)has_ended(child, 0);
             break;

@@ -34,14 +34,15 @@ enum mr_status mr_child_start_server(const char *name, char *const argv[],
 
 /*
  * Waits until the ready file is there and gives its "listen" value. MR_EIO when the child ended
- * before (what it said is on stderr); MR_ETIMEOUT.
+ * before (what it said is on stderr); MR_ETIMEOUT; MR_END: a signal came (cli/signals.h).
  */
 enum mr_status mr_child_wait_ready(struct mr_child *child, const char *path, char *listen,
                                    size_t size, struct mr_error *error);
 
 /*
- * SIGTERM, waits up to `wait_ns`, then SIGKILL; at once if `needed`, which it cannot finish without, has ended by itself
- * (NULL: it needs none). Its exit status, or 128 + the signal that ended it.
+ * SIGTERM, waits up to `wait_ns`, then SIGKILL; at once if `needed`, which it cannot finish without (NULL: it needs none), has ended
+ * by itself, or for a signal (cli/signals.h), the second one where it needs nobody and so ends soon. Its exit status, or 128 + the
+ * signal that ended it.
  */
 int mr_child_stop(struct mr_child *child, struct mr_child *needed, uint64_t wait_ns);
 

@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "cli/dump.h"
 
+#include "base/text.h"
 #include "cli/report.h"
+#include "cli/signals.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -37,16 +39,14 @@ static void tell(const struct mr_dump *dump, const struct mr_dump_source *source
                       dump->command, copies->unread);
 }
 
-/* What could not be made whole is not left for somebody to take for it. */
 static int give_up(const struct mr_dump *dump, const char *text)
 {
-    struct mr_error error = MR_ERROR_NONE;
+    char store[256];
 
-    if (mr_recording_clear(dump->chain.store, &error) == MR_OK)
-        (void)rmdir(dump->chain.store);
+    mr_recording_remove(dump->chain.store);
     (void)fprintf(stderr, "%s: %s: %s; nothing is left there\n", dump->command,
-                  dump->chain.store, text);
-    return EXIT_FAILURE;
+                  mr_text_plain_copy(dump->chain.store, store, sizeof(store)), text);
+    return mr_signals_taken() ? 128 + mr_signals_taken() : EXIT_FAILURE;
 }
 
 static int report(const struct mr_dump *dump)

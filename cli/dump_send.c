@@ -3,6 +3,7 @@
 #include "cli/dump.h"
 
 #include "base/clock.h"
+#include "cli/signals.h"
 #include "net/endpoint.h"
 #include "net/sender.h"
 
@@ -114,6 +115,8 @@ static enum mr_status poll_once(struct sending *sending, struct mr_error *error)
 {
     uint64_t now_ns = mr_clock_monotonic_ns();
 
+    if (mr_signals_taken())
+        return mr_error_set(error, MR_END, "interrupted");
     (void)mr_sender_poll(&sending->sender, POLL_NS);
     if (sending->sender.oldest_sequence != sending->acked) {
         sending->acked = sending->sender.oldest_sequence;

@@ -9,6 +9,7 @@
 #include "cli/program.h"
 #include "cli/render.h"
 #include "cli/report.h"
+#include "cli/signals.h"
 #include "cli/target.h"
 #include "net/endpoint.h"
 
@@ -105,6 +106,8 @@ static enum mr_status run_plain(const struct mr_target *target, struct mr_run *r
 
     plain.endpoint = NULL;
     status = mr_target_run(&plain, error);
+    if (status == MR_OK && mr_signals_taken())
+        status = mr_error_set(error, MR_END, "interrupted while it ran untraced");
     run->plain_ns = plain.wall_ns;
     if (at >= 0)
         (void)lseek(STDIN_FILENO, at, SEEK_SET);
@@ -129,11 +132,20 @@ static enum mr_status run(const struct record_options *options, const char *endp
         status = run_plain(target, run, error);
     if (status == MR_OK)
         status = mr_target_run(target, error);
+    if (status == MR_OK)
+        mr_signals_forget(); /* the program has had them */
     target->endpoint = NULL; /* the caller's, who may go first */
     run->started_ns = target->started_ns;
     run->wall_ns = target->wall_ns;
     run->exit_status = target->exit_status;
     return status;
+}
+
+static int did_not_run(const struct mr_error *error)
+{
+    const int number = mr_signals_taken();
+
+    return say(number ? 128 + number : EXIT_NOT_EXECUTABLE, error->text);
 }
 
 static int record_to_endpoint(const struct record_options *options,
@@ -144,7 +156,7 @@ static int record_to_endpoint(const struct record_options *options,
     char wall[MR_RENDER_SIZE], plain[MR_RENDER_SIZE], endpoint[1024];
 
     if (run(options, options->endpoint, target, &result, &error) != MR_OK)
-        return say(EXIT_FAILURE, error.text);
+        return did_not_run(&error);
     (void)fprintf(stderr, "%s: ran for %s, events ", table.command,
                   mr_render_ns(result.wall_ns, wall));
     if (strcmp(options->endpoint, MR_ENDPOINT_DISCARD) == 0)
@@ -201,12 +213,17 @@ static int record_privately(const struct record_options *options,
     result.command = mr_run_command_line(target->argv);
     if (!result.command || mr_chain_start(&wanted, &chain, &error) != MR_OK) {
         mr_run_fini(&result);
-        return say(EXIT_FAILURE, error.text);
+        mr_recording_remove(options->output);
+        return mr_signals_taken() ? did_not_run(&error) : say(EXIT_FAILURE, error.text);
     }
     status = run(options, chain.endpoint, target, &result, &error);
     is_complete = mr_chain_stop(&chain);
-    exit_status = status == MR_OK ? tell(options, &result, is_complete)
-                                  : say(EXIT_FAILURE, error.text);
+    if (status == MR_OK) {
+        exit_status = tell(options, &result, is_complete);
+    } else {
+        mr_recording_remove(options->output);
+        exit_status = did_not_run(&error);
+    }
     mr_run_fini(&result);
     return exit_status;
 }
@@ -260,7 +277,7 @@ static int record_flight(const struct record_options *options, struct mr_target 
     if (*options->recorder_dir)
         (void)setenv("MILLRACE_RECORDER_DIR", options->recorder_dir, 1);
     if (run(options, "", target, &result, &error) != MR_OK)
-        return say(EXIT_FAILURE, error.text);
+        return did_not_run(&error);
     (void)snprintf(pid, sizeof(pid), "%ld", (long)target->pid);
     if (target->was_killed)
         (void)dump(options, pid, true, options->output);
@@ -269,8 +286,40 @@ static int record_flight(const struct record_options *options, struct mr_target 
     return result.exit_status;
 }
 
+static enum mr_status check_globs(const char *option, const char *globs,
+                                  struct mr_error *error)
+{
+    if (strlen(globs) <= MR_CHAIN_GLOBS_MAX)
+        return MR_OK;
+    return mr_error_set(error, MR_EUSAGE, "%s: longer than %d bytes", option,
+                        MR_CHAIN_GLOBS_MAX);
+}
+
+/* What a probe, which runs the program whatever it is told, would say of it comes too late. */
+static enum mr_status check_endpoint(const char *text, struct mr_error *error)
+{
+    struct mr_error why = MR_ERROR_NONE;
+    struct mr_endpoints endpoints;
+
+    if (!*text || strcmp(text, MR_ENDPOINT_DISCARD) == 0 ||
+        mr_endpoints_parse(text, &endpoints, &why) == MR_OK)
+        return MR_OK;
+    return mr_error_set(error, MR_EUSAGE, "--endpoint: %s", why.text);
+}
+
+/* Before an earlier recording gives way. */
+static enum mr_status check(const struct record_options *options, struct mr_error *error)
+{
+    enum mr_status status = check_globs("--outer", options->outer, error);
+
+    if (status == MR_OK)
+        status = check_globs("--root", options->root, error);
+    return status == MR_OK ? check_endpoint(options->endpoint, error) : status;
+}
+
 int mr_record_command(int argc, char **argv)
 {
+    struct mr_error error = MR_ERROR_NONE;
     struct record_options options;
     struct mr_target target = {0};
     int first = 0;
@@ -278,6 +327,9 @@ int mr_record_command(int argc, char **argv)
 
     if (exit_status >= 0)
         return exit_status;
+    if (check(&options, &error) != MR_OK)
+        return say(EXIT_USAGE, error.text);
+    mr_signals_take();
     if (*options.dump || *options.recover)
         return dump_or_recover(&options, argv + first, argc - first);
     if (first >= argc || !*argv[first])

@@ -3,11 +3,11 @@
 
 #include "base/clock.h"
 #include "cli/child.h"
+#include "cli/signals.h"
 
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
-#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -15,41 +15,6 @@
 #include <unistd.h>
 
 #define LIBRARY "libmillrace.so"
-
-/* A signal handler can reach nothing else: the program that signals are passed on to. */
-static volatile sig_atomic_t running_pid;
-
-static void pass_on(int signal_number)
-{
-    int saved_errno = errno;
-
-    if (running_pid > 0)
-        (void)kill((pid_t)running_pid, signal_number);
-    errno = saved_errno;
-}
-
-struct saved_signals {
-    struct sigaction interrupt, quit, terminate, hangup;
-};
-
-static void take_signals(struct saved_signals *saved)
-{
-    struct sigaction ignore = {.sa_handler = SIG_IGN};
-    struct sigaction pass = {.sa_handler = pass_on, .sa_flags = SA_RESTART};
-
-    (void)sigaction(SIGINT, &ignore, &saved->interrupt);
-    (void)sigaction(SIGQUIT, &ignore, &saved->quit);
-    (void)sigaction(SIGTERM, &pass, &saved->terminate);
-    (void)sigaction(SIGHUP, &pass, &saved->hangup);
-}
-
-static void give_signals_back(const struct saved_signals *saved)
-{
-    (void)sigaction(SIGINT, &saved->interrupt, NULL);
-    (void)sigaction(SIGQUIT, &saved->quit, NULL);
-    (void)sigaction(SIGTERM, &saved->terminate, NULL);
-    (void)sigaction(SIGHUP, &saved->hangup, NULL);
-}
 
 /* Beside this executable: DIR/bin/millrace and DIR/lib/libmillrace.so; else where the loader looks. */
 static void find_library(char *path, size_t size)
@@ -131,8 +96,15 @@ static int wait_for(pid_t pid)
     return status;
 }
 
-static enum mr_status start(const struct mr_target *target,
-                            const struct saved_signals *saved, struct mr_error *error)
+/* What execv() means by it. */
+static const char *hint(int failure)
+{
+    if (failure == ENOEXEC)
+        return " (no program of this machine, and no script that begins with #!)";
+    return failure == ENOENT ? " (the interpreter that it names is not there)" : "";
+}
+
+static enum mr_status start(struct mr_target *target, struct mr_error *error)
 {
     int report[2];
     int failure = 0;
@@ -143,45 +115,56 @@ static enum mr_status start(const struct mr_target *target,
         return mr_error_set_errno(error, MR_EIO, errno, "cannot start %s", target->path);
     pid = fork();
     if (pid == 0) {
-        give_signals_back(saved);
+        mr_signals_give_back();
         become_target(target, report[1]);
     }
-    running_pid = pid;
+    mr_signals_pass_to(pid);
     (void)close(report[1]);
     do
         size = pid > 0 ? read(report[0], &failure, sizeof(failure)) : 0;
     while (size < 0 && errno == EINTR);
     (void)close(report[0]);
+    target->pid = pid;
     if (pid > 0 && size == 0)
         return MR_OK;
-    if (pid > 0)
+    if (pid < 0)
+        failure = errno;
+    else
         (void)wait_for(pid);
-    running_pid = 0;
-    return mr_error_set_errno(error, MR_EIO, pid > 0 ? failure : errno, "cannot start %s",
-                              target->path);
+    return mr_error_set_errno(error, MR_EIO, failure, "cannot start %s%s", target->path,
+                              hint(failure));
+}
+
+/* Ctrl-C reaches the program or us, but not nobody. */
+static enum mr_status start_or_stop(struct mr_target *target, struct mr_error *error)
+{
+    enum mr_status status;
+
+    mr_signals_hold();
+    if (mr_signals_taken())
+        status = mr_error_set(error, MR_END, "interrupted: the program was not started");
+    else
+        status = start(target, error);
+    mr_signals_release();
+    return status;
 }
 
 enum mr_status mr_target_run(struct mr_target *target, struct mr_error *error)
 {
-    struct saved_signals saved;
     uint64_t start_ns;
     enum mr_status status;
 
     (void)fflush(NULL);
-    take_signals(&saved);
     target->started_ns = mr_clock_realtime_ns();
     start_ns = mr_clock_monotonic_ns();
-    status = start(target, &saved, error);
+    status = start_or_stop(target, error);
     if (status == MR_OK) {
-        int ended;
+        int ended = wait_for(target->pid);
 
-        target->pid = (pid_t)running_pid;
-        ended = wait_for(target->pid);
         target->exit_status = mr_child_exit_status(ended);
         target->was_killed = WIFSIGNALED(ended);
         target->wall_ns = mr_clock_monotonic_ns() - start_ns;
     }
-    running_pid = 0;
-    give_signals_back(&saved);
+    mr_signals_pass_to(0);
     return status;
 }

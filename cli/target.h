@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The program under `millrace record`: run with its own stdin, stdout, stderr and terminal. Ctrl-C and
- * Ctrl-\ go to it, as to any program of the terminal's foreground, and not to us; SIGTERM and SIGHUP
- * sent to us are passed on. One thread, one program at a time.
+ * Ctrl-\ go to it, as to any program of the terminal's foreground; what of signals reaches us, and is
+ * passed on, is cli/signals.h, which are taken before. One thread, one program at a time.
  *
  *     struct mr_target target = {.path = "/bin/x", .argv = argv, .endpoint = "tcp://127.0.0.1:7410"};
  *     status = mr_target_run(&target, &error);
@@ -34,7 +34,7 @@ struct mr_target {
     pid_t pid;
 };
 
-/* MR_EIO when it could not be started. */
+/* MR_EIO when it could not be started; MR_END: a signal came before. */
 enum mr_status mr_target_run(struct mr_target *target, struct mr_error *error);
 
 #endif

@@ -134,10 +134,32 @@ def cannot_be_recorded(chain):
     check(done.returncode == 127 and "no-such-program" in done.stderr, f"{done}")
     done = millrace(chain, "record", "no-such-program-in-path")
     check(done.returncode == 127 and "PATH" in done.stderr, f"{done}")
+    for name, text, hint in (("odd", "echo no first line\n", "begins with #!"), ("lost", "#!/no/such/shell\n", "interpreter")):
+        (chain.folder / name).write_text(text)
+        (chain.folder / name).chmod(0o755)
+        done = millrace(chain, "record", "--output", "none", f"./{name}")
+        check(done.returncode == 126 and hint in done.stderr and done.stderr.count("\n") == 1, f"{name}: {done}")
+        check(not (chain.folder / "none").exists(), f"{name}: a recording of nothing is left")
     (chain.folder / "data").write_text("data")
     for name in ["./data", "/tmp"]:
         done = millrace(chain, "record", name)
         check(done.returncode == 126 and done.stderr.count("\n") == 1, f"{name}: {done}")
+
+
+def mistakes_cost_no_recording(chain, toy):
+    """What is wrong with the options, or where the recording is to go, is told before an earlier one gives way."""
+    before = report(chain)
+    globs = "a" * 9000
+    for arguments, said in ((["--outer", globs], "--outer: longer"), (["--root", globs], "--root: longer"),
+                            (["--endpoint", "nowhere"], "--endpoint: endpoint 'nowhere'"), (["--output", "a/b"], "--output: a/b: No such"),
+                            (["--output", "data"], "--output: data: Not a directory"),
+                            (["--output", "/proc/none"], "--output: /proc/none:")):
+        done = millrace(chain, "record", *arguments, toy, 1)
+        check(done.returncode == 2 and said in done.stderr and done.stderr.count("\n") == 1, f"{arguments}: {done}")
+    check(report(chain) == before, "the earlier recording is not what it was")
+    done = millrace(chain, "record", "--output", "none", toy, 1, TMPDIR="/no/such")
+    check(done.returncode == 1 and "TMPDIR" in done.stderr and done.stderr.count("\n") == 1, f"{done}")
+    check(not (chain.folder / "none").exists(), "a recording of nothing is left")
 
 
 def preloads(chain):
@@ -185,6 +207,7 @@ def test():
         ends_by_a_signal(chain, toy)
         replaces_only_recordings(chain, toy)
         cannot_be_recorded(chain)
+        mistakes_cost_no_recording(chain, toy)
         preloads(chain)
         sends_to_an_endpoint(chain, toy)
         names_ports_that_somebody_listens_at(chain)
