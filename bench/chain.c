@@ -365,7 +365,6 @@ int mr_bench_chain_command(int argc, char **argv)
     struct mr_error error = MR_ERROR_NONE;
     enum mr_status status;
     int first = 0, exit_status;
-    bool is_partial;
 
     if (!bench)
         return EXIT_FAILURE;
@@ -379,7 +378,6 @@ int mr_bench_chain_command(int argc, char **argv)
     status = prepare(bench, &error);
     if (status == MR_OK)
         status = run_all(bench, &error);
-    is_partial = bench->results.is_partial;
     if (status != MR_OK && !mr_interrupt_seen())
         (void)mr_bench_fail(table.command, status, &error);
     if (*bench->scratch)
@@ -388,7 +386,7 @@ int mr_bench_chain_command(int argc, char **argv)
     mr_bench_report_fini(&bench->report);
     mr_build_fini(&bench->build);
     free(bench);
-    if (mr_interrupt_seen() || is_partial)
+    if (mr_interrupt_seen())
         return MR_BENCH_EXIT_INTERRUPTED;
     return status == MR_OK ? EXIT_SUCCESS : EXIT_FAILURE;
 }

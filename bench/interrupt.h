@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Ctrl-C (SIGINT) and SIGTERM of a benchmark: what was measured so far is kept and told.
+ * Ctrl-C (SIGINT), SIGTERM and the end of the terminal (SIGHUP) of a benchmark: what was measured so far is kept and told.
  * One thread; the flag is the process' own.
  */
 #ifndef MR_BENCH_INTERRUPT_H
@@ -8,7 +8,7 @@
 
 #include <stdbool.h>
 
-/* From now on both signals only set a flag. */
+/* From now on they only set a flag; but one that is ignored, as by nohup, stays so. */
 void mr_interrupt_catch(void);
 bool mr_interrupt_seen(void);
 

@@ -19,6 +19,7 @@
 #define QUICK_SLICES 5
 #define QUICK_SLICE_NS (4 * MR_MILLISECOND_NS) /* clock hybrid ticks after 10 ms */
 #define THREADS_MAX 64
+#define THREADS_DEFAULT "1,2,4,8"
 #define THREAD_LIST_MAX 16
 
 static const struct mr_option_spec specs[] = {
@@ -49,7 +50,7 @@ static enum mr_status choose(struct mr_probe_options *options, struct choice *ch
 {
     bool is_quick = options->quick;
     const char *workloads = options->workloads, *sinks = options->sinks;
-    const char *clocks = options->clocks;
+    const char *clocks = options->clocks, *threads = options->threads;
     enum mr_status status;
 
     *choice =
@@ -57,6 +58,8 @@ static enum mr_status choose(struct mr_probe_options *options, struct choice *ch
                         .clocks_everywhere = strcmp(clocks, "all") != 0};
     if (is_quick && strcmp(workloads, "all") == 0)
         workloads = "tiny,rec10,body";
+    if (is_quick && strcmp(threads, THREADS_DEFAULT) == 0)
+        threads = "1";
     if (is_quick && strcmp(sinks, "all") == 0)
         sinks = "off,tcp";
     if (is_quick && strcmp(clocks, "all") == 0)
@@ -75,9 +78,8 @@ static enum mr_status choose(struct mr_probe_options *options, struct choice *ch
     if (status == MR_OK)
         status = mr_probe_clocks_choose(clocks, &choice->clocks, error);
     if (status == MR_OK)
-        status = mr_names_numbers("--threads", is_quick ? "1" : options->threads,
-                                  THREADS_MAX, choice->threads, THREAD_LIST_MAX,
-                                  &choice->thread_count, error);
+        status = mr_names_numbers("--threads", threads, THREADS_MAX, choice->threads,
+                                  THREAD_LIST_MAX, &choice->thread_count, error);
     if (status == MR_OK && choice->workloads == 0)
         status = mr_error_set(error, MR_EUSAGE, "--workload: choose at least one");
     if (is_quick && options->slices > QUICK_SLICES)

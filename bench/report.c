@@ -69,6 +69,15 @@ static void path_of(const struct mr_bench_report *report, const char *name,
     (void)snprintf(path, PATH_MAX, "%.*s/%s", PATH_MAX - 64, report->out, name);
 }
 
+static enum mr_status make_in_out(const char *path, struct mr_error *error)
+{
+    struct mr_error why = MR_ERROR_NONE;
+
+    if (mr_folder_make(path, &why) == MR_OK)
+        return MR_OK;
+    return mr_error_set(error, why.status, "--out: %s", why.text);
+}
+
 enum mr_status mr_bench_report_scratch(const struct mr_bench_report *report,
                                        const char *name, char path[PATH_MAX],
                                        struct mr_error *error)
@@ -78,7 +87,7 @@ enum mr_status mr_bench_report_scratch(const struct mr_bench_report *report,
 
     (void)snprintf(made, sizeof(made), "%.*s/%s.%ld", PATH_MAX - 64, report->out, name,
                    (long)getpid());
-    status = mr_folder_make(made, error);
+    status = make_in_out(made, error);
     if (status == MR_OK && !realpath(made, path))
         status = mr_error_set(error, MR_EIO, "%.100s: no usable path", made);
     return status;
@@ -88,9 +97,11 @@ enum mr_status mr_bench_report_build(const struct mr_bench_report *report,
                                      struct mr_build *build, struct mr_error *error)
 {
     char path[PATH_MAX];
+    enum mr_status status;
 
     path_of(report, "programs", path);
-    return mr_build_init(build, path, error);
+    status = make_in_out(path, error);
+    return status == MR_OK ? mr_build_init(build, path, error) : status;
 }
 
 enum mr_status mr_bench_report_samples(const struct mr_bench_report *report, FILE **file,

@@ -10,10 +10,27 @@ import system  # pylint: disable=wrong-import-position
 from system import check
 
 KEYS = {"bench", "case", "metric", "value", "unit", "ratio_to", "ratio", "lost"}
+COMPILER = r"""#!/bin/sh
+[ "$1" != --version ] || exec echo broken 1.0
+while [ $# -gt 0 ] && [ "$1" != -o ]; do shift; done
+printf '#!/bin/sh\necho it is broken >&2; exit 3\n' >"$2"
+chmod +x "$2"
+"""
+
+
+def a_program_that_fails(at):
+    """Is no interrupt: status 1, and its own words."""
+    compiler = at.folder / "cc"
+    compiler.write_text(COMPILER)
+    compiler.chmod(0o755)
+    run = subprocess.run([system.MILLRACE, "bench", "chain", "--quick", "--out", str(at.folder / "broken")], capture_output=True, text=True,
+                         check=False, timeout=100, env=at.environment(CC=compiler))
+    check(run.returncode == 1 and "it is broken" in run.stderr, f"{run.returncode}: {run.stderr}")
 
 
 def test():
     with system.System() as at:
+        a_program_that_fails(at)
         environment = at.environment(MILLRACE_STEAL_MAX=100, PKG_CONFIG_PATH=str(system.BUILD / "lib" / "pkgconfig"))
         run = subprocess.run([system.MILLRACE, "bench", "chain", "--loops", "1", "--requests", "4000", "--programs", "2", "--hosts", "50", "--out",
                               str(at.folder / "out"), "--json"], capture_output=True, text=True, check=False, timeout=900, env=environment)

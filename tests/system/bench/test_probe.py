@@ -130,6 +130,7 @@ def check_bad_input(folder):
         (["probe", "--rival", "gprof"], "--rival: unknown value 'gprof' (there are: uftrace, lttng, xray-fdr, all, none)"),
         (["probe", "--sink", "tpc"], "--sink: unknown value 'tpc' (did you mean 'tcp'?)"),
         (["probe", "--threads", "0"], "--threads: '0' is not a number from 1 to 64"),
+        (["probe", "--quick", "--threads", "65"], "--threads: '65' is not a number from 1 to 64"),
         (["probe", "--workload", "none"], "--workload: choose at least one"),
         (["probe", "tiny"], "unexpected argument 'tiny'"),
         (["prob"], "unknown command 'prob' (did you mean 'probe'?)"),
@@ -144,13 +145,13 @@ def check_bad_input(folder):
     run = bench(folder, "probe", "--quick", CC="no-such-compiler")
     check(run.returncode == 1 and "cannot run 'no-such-compiler'" in run.stderr, f"{run.returncode}, {run.stderr}")
     run = bench(folder, "probe", "--quick", "--out", "/proc/nowhere/x")
-    check(run.returncode == 1 and "/proc/nowhere" in run.stderr, f"{run.returncode}, {run.stderr}")
+    check(run.returncode == 1 and "--out: cannot make /proc/nowhere" in run.stderr, f"{run.returncode}, {run.stderr}")
     check(bench(folder).returncode == 2 and "probe" in bench(folder, "--help").stdout, "no help")
 
 
-def check_interrupt(folder):
-    """Ctrl-C once the first loops are done: what was measured is told, and labelled."""
-    out = folder / "interrupted"
+def check_interrupt(folder, number):
+    """Ctrl-C, or the end of the terminal, once the first loops are done: what was measured is told, and labelled; nothing else is left."""
+    out = folder / f"interrupted-{number}"
     process = subprocess.Popen([system.MILLRACE, "bench", "probe", *SHORT, "--loops", "1000", "--door", "none",
                                 "--workload", "tiny", "--sink", "off", "--out", str(out), "--json"],
                                cwd=folder, env=system.bench_environment(), stdin=subprocess.DEVNULL,
@@ -159,7 +160,7 @@ def check_interrupt(folder):
     try:
         samples = out / "samples.jsonl"
         system.wait_until(lambda: samples.exists() and samples.read_text().count("\n") >= 3, 60, "three runs")
-        process.send_signal(signal.SIGINT)
+        process.send_signal(number)
         output, errors = process.communicate(timeout=100)
     finally:
         if process.poll() is None:
@@ -169,6 +170,7 @@ def check_interrupt(folder):
     lines = read_lines(output)
     check(all(line["partial"] for line in lines), "partial results are not labelled")
     check("INTERRUPTED" in (out / "probe.md").read_text(), "the table does not say so")
+    check(not list(out.glob("scratch.*")), "its scratch folder is left")
 
 
 def test():
@@ -180,7 +182,8 @@ def test():
         check_start(place.folder)
         check_stamps(place.folder)
         check_compact(place.folder)
-        check_interrupt(place.folder)
+        for number in (signal.SIGINT, signal.SIGHUP):
+            check_interrupt(place.folder, number)
 
 
 if __name__ == "__main__":
