@@ -2,7 +2,7 @@
 """Hosts that are network namespaces, joined by a bridge in one more.
 
     lan = Lan()                     # Absent, and why, where it cannot be made
-    host = lan.host("w0")           # 10.77.0.n, a veth to the bridge, a mount namespace of its own
+    host = lan.host("w0")           # 10.77.0.n and fd77::n, a veth to the bridge, a mount namespace of its own
     host.start([program], ...)      # a Popen inside
     host.link(False)                # pulls the cable
 
@@ -19,7 +19,7 @@ import subprocess
 
 CLONE_NEWNET = 0x40000000
 PR_SET_PDEATHSIG = 1
-NETWORK = "10.77.0."
+NETWORK, NETWORK_6 = "10.77.0.", "fd77::"
 LIBC = ctypes.CDLL(None, use_errno=True)
 
 
@@ -58,6 +58,13 @@ class Namespace:
     def run(self, *command, what="in a namespace"):
         return run([*self.inside, *command], what)
 
+    def can(self, *command):
+        try:
+            self.run(*command)
+        except Refused:
+            return False
+        return True
+
     def start(self, command, **options):
         return subprocess.Popen([*self.inside, *command], stdin=subprocess.DEVNULL, preexec_fn=die_with_parent, **options)
 
@@ -85,6 +92,8 @@ class Host(Namespace):
         lan.run("ip", "link", "set", self.port, "master", "lan", "up")
         self.run("ip", "link", "set", "lo", "up")
         self.run("ip", "address", "add", self.address + "/24", "dev", "eth0")
+        self.address_6 = NETWORK_6 + str(number)
+        self.has_6 = self.can("ip", "address", "add", self.address_6 + "/64", "dev", "eth0", "nodad")
         self.run("ip", "link", "set", "eth0", "up")
 
     def link(self, is_up):
@@ -100,6 +109,16 @@ class Host(Namespace):
         which = "" if share == 1 else f"numgen random mod 1000 < {int(share * 1000)}"
         self.run("nft", f"add table {table}; add chain {table} c {{ type filter hook {direction}put priority 0; }}; "
                  f"add rule {table} c ip daddr != 127.0.0.1 {which} drop")
+
+    def names(self, file, lines):
+        """Its own /etc/hosts, which is `file`."""
+        file.write_text("\n".join(lines) + "\n")
+        self.run("mount", "--bind", str(file), "/etc/hosts")
+
+    def swallow(self, family):
+        """No answer to what comes over TCP by `ip` or `ip6`, from others."""
+        self.run("nft", f"add table {family} swallow; add chain {family} swallow c {{ type filter hook input priority 0; }}; "
+                 f"add rule {family} swallow c iifname eth0 meta l4proto tcp drop")
 
     def delay(self, milliseconds):
         """Delays what leaves; 0: no more. netem where the kernel has it, else a queue that empties slowly."""
@@ -134,13 +153,6 @@ class Lan(Namespace):
         self.has_tc = self.can("tc", "qdisc", "add", "dev", "lo", "root", "tbf", "rate", "1gbit", "burst", "30000", "latency",
                                "1ms")
         self.has_netem = self.can("tc", "qdisc", "replace", "dev", "lo", "root", "netem", "delay", "1ms")
-
-    def can(self, *command):
-        try:
-            self.run(*command)
-        except Refused:
-            return False
-        return True
 
     def host(self, name):
         if not re.fullmatch(r"[a-z0-9-]+", name):
