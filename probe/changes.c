@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "probe/changes.h"
 
-#include "base/clock.h"
 #include "probe/futex.h"
+#include "probe/patience.h"
 #include "probe/registry.h"
 #include "probe/switch.h"
 
@@ -15,11 +15,11 @@
 
 static bool lock(struct mr_changes *changes)
 {
-    uint64_t deadline_ns = mr_clock_monotonic_ns() + LOCK_NS;
+    struct mr_patience patience = mr_patience_begin();
     uint32_t nobody = 0;
 
     while (!mr_compare_exchange_acq_rel(&changes->holder, &nobody, 1)) { /* [A] */
-        if (mr_clock_monotonic_ns() >= deadline_ns)
+        if (mr_patience_left(&patience, LOCK_NS) == 0)
             return false;
         mr_sleep_ns(POLL_NS);
         nobody = 0;
@@ -139,11 +139,11 @@ static bool look(struct mr_probe *probe, bool *is_one_lost)
 
 static bool wait_for_room(struct mr_probe *probe)
 {
-    uint64_t deadline_ns = mr_clock_monotonic_ns() + FULL_NS;
+    struct mr_patience patience = mr_patience_begin();
 
     /* is_full relaxed: a hint that the writer has no room itself. */
     while (!has_room(&probe->changes) && !mr_load_relaxed(&probe->is_full) &&
-           mr_clock_monotonic_ns() < deadline_ns)
+           mr_patience_left(&patience, FULL_NS) > 0)
         mr_sleep_ns(POLL_NS);
     return has_room(&probe->changes);
 }

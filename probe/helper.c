@@ -22,6 +22,7 @@
 
 #include "base/clock.h"
 #include "probe/futex.h"
+#include "probe/patience.h"
 #include "probe/sites.h"
 
 #include <stdio.h>
@@ -51,10 +52,11 @@ static void leave_loader(struct mr_probe *probe)
 
 void mr_helper_before_fork(struct mr_probe *probe)
 {
-    uint64_t deadline_ns = mr_clock_monotonic_ns() + FORK_WAIT_NS;
+    struct mr_patience patience = mr_patience_begin();
 
     mr_store_seq_cst(&probe->is_forking, 1);
-    while (mr_load_seq_cst(&probe->is_scanning) && mr_clock_monotonic_ns() < deadline_ns)
+    while (mr_load_seq_cst(&probe->is_scanning) &&
+           mr_patience_left(&patience, FORK_WAIT_NS) > 0)
         mr_sleep_ns(FORK_SLEEP_NS);
 }
 

@@ -13,8 +13,8 @@
  */
 #include "probe/registry.h"
 
-#include "base/clock.h"
 #include "probe/futex.h"
+#include "probe/patience.h"
 
 #include <sys/prctl.h>
 
@@ -62,11 +62,11 @@ void mr_own_thread_end(struct mr_probe *probe)
 
 void mr_own_threads_before_fork(struct mr_probe *probe)
 {
-    uint64_t deadline_ns = mr_clock_monotonic_ns() + FORK_WAIT_NS;
+    struct mr_patience patience = mr_patience_begin();
 
     while (mr_load_acquire(&probe->own_begun) != /* [F] */
                mr_load_relaxed(&probe->own_started) &&
-           mr_clock_monotonic_ns() < deadline_ns)
+           mr_patience_left(&patience, FORK_WAIT_NS) > 0)
         mr_sleep_ns(FORK_SLEEP_NS);
 }
 

@@ -23,6 +23,7 @@
 #include "probe/ring.h"
 
 #include "probe/futex.h"
+#include "probe/patience.h"
 #include "probe/recorder_format.h"
 
 #include <errno.h>
@@ -199,13 +200,13 @@ static bool wait_for_room(struct mr_thread *thread, const struct mr_event *event
                           uint64_t *mask)
 {
     struct mr_ring_shared *shared = thread->ring->shared;
-    uint64_t deadline_ns = mr_clock_monotonic_ns() + shared->block_timeout_ns;
-    uint64_t tail = mr_load_relaxed(&thread->ring->tail);
+    struct mr_patience patience = mr_patience_begin();
+    uint64_t tail = mr_load_relaxed(&thread->ring->tail), left_ns;
     bool has_room = false;
 
     while (!has_room && mr_load_relaxed(&shared->draining) &&
-           mr_clock_monotonic_ns() < deadline_ns) {
-        thread->blocked_until_ns = deadline_ns;
+           (left_ns = mr_patience_left(&patience, shared->block_timeout_ns)) > 0) {
+        thread->blocked_until_ns = patience.seen_ns + left_ns;
         mr_ring_wake_writer(shared);
         mr_signals_restore(*mask);
         mr_sleep_ns(BLOCK_SLEEP_NS);

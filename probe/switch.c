@@ -13,6 +13,7 @@
 #include "base/clock.h"
 #include "probe/futex.h"
 #include "probe/include/millrace/probe.h"
+#include "probe/patience.h"
 #include "probe/registry.h"
 #include "probe/sites.h"
 
@@ -26,11 +27,11 @@
 
 bool mr_switch_lock(struct mr_probe *probe, uint64_t timeout_ns)
 {
-    uint64_t deadline_ns = mr_clock_monotonic_ns() + timeout_ns;
+    struct mr_patience patience = mr_patience_begin();
     uint32_t is_taken = 0;
 
     while (!mr_compare_exchange_acq_rel(&probe->switching, &is_taken, 1)) { /* [A] */
-        if (mr_clock_monotonic_ns() >= deadline_ns ||
+        if (mr_patience_left(&patience, timeout_ns) == 0 ||
             mr_load_relaxed(&probe->stop_wanted))
             return false;
         mr_futex_wait(&probe->switching, 1, LOCK_POLL_NS);

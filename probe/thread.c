@@ -13,6 +13,7 @@
 #include "probe/registry.h"
 
 #include "probe/futex.h"
+#include "probe/patience.h"
 
 #include <errno.h>
 #include <limits.h>
@@ -109,22 +110,23 @@ static bool try_ring(struct mr_thread *thread)
 static MR_NOINLINE bool wait_for_ring(struct mr_thread *thread)
 {
     struct mr_pool *pool = &mr_probe->pool;
-    uint64_t now_ns = mr_clock_monotonic_ns();
-    uint64_t deadline_ns = now_ns + pool->shared.block_timeout_ns;
+    struct mr_patience patience = mr_patience_begin();
+    uint64_t left_ns = pool->shared.block_timeout_ns;
     uint32_t taken = mr_load_relaxed(&pool->shared.taken);
     bool is_given = false;
 
-    if (pool->shared.policy != MR_POLICY_BLOCK || now_ns < thread->blocked_until_ns ||
+    if (pool->shared.policy != MR_POLICY_BLOCK ||
+        patience.began_ns < thread->blocked_until_ns ||
         mr_load_relaxed(&pool->shared.stalled) == taken + 1)
         return false;
     while (!is_given && mr_pool_may_give(pool) && mr_ring_has_writer(&pool->shared) &&
-           mr_clock_monotonic_ns() < deadline_ns) {
-        thread->blocked_until_ns = deadline_ns;
+           (left_ns = mr_patience_left(&patience, pool->shared.block_timeout_ns)) > 0) {
+        thread->blocked_until_ns = patience.seen_ns + left_ns;
         mr_ring_wake_writer(&pool->shared);
         mr_sleep_ns(WAIT_SLEEP_NS);
         is_given = try_ring(thread);
     }
-    if (!is_given && mr_clock_monotonic_ns() >= deadline_ns)
+    if (!is_given && left_ns == 0)
         mr_store_relaxed(&pool->shared.stalled, taken + 1);
     thread->blocked_until_ns = 0;
     return is_given;

@@ -454,8 +454,8 @@ static void run_to_end(struct mr_writer *writer)
 
     mr_store_relaxed(&writer->probe->pool.shared.draining, 0); /* nobody waits for us */
     writer->sync_at_ns = 0; /* one more: the drift of the whole run */
-    mr_writer_begin_end(writer, start_ns);
-    while (!is_done && mr_writer_may_wait(writer, mr_clock_monotonic_ns())) {
+    writer->end = mr_patience_begin();
+    while (!is_done && mr_writer_may_wait(writer)) {
         uint64_t now_ns = mr_clock_monotonic_ns();
         /* Looked at before the round that announces what was found; [C] pairs with [L] in helper.c. */
         bool is_looked = mr_load_acquire(&writer->probe->is_helper_done) ||

@@ -17,6 +17,7 @@
 #include "probe/drain.h"
 #include "probe/own_fd.h"
 #include "probe/pace.h"
+#include "probe/patience.h"
 #include "probe/place.h"
 #include "probe/registry.h"
 #include "probe/standing.h"
@@ -69,7 +70,7 @@ struct mr_writer {
     bool is_welcomed;                    /* by some receiver, ever */
     bool is_renewing;                    /* addresses: the helper looks them up */
     uint64_t renew_at_ns, renewed_ended; /* connections that had ended then */
-    uint64_t end_began_ns, end_seen_ns, end_waited_ns; /* of mr_writer_may_wait() */
+    struct mr_patience end;              /* of mr_writer_may_wait() */
     struct mr_own_fd socket;
     struct mr_own_fd parting; /* the sender's, that it left */
     uint64_t sockets_ended;   /* of the sender, when `socket` was remembered */
@@ -204,10 +205,8 @@ void mr_writer_abandon(struct mr_writer *writer);
 uint64_t mr_writer_acked(const struct mr_writer *writer);
 /* The same for mr_probe_stats(). */
 void mr_writer_tell_acked(const struct mr_writer *writer);
-/* The end of the program begins. */
-void mr_writer_begin_end(struct mr_writer *writer, uint64_t now_ns);
-/* Not yet to give up. To be asked again and again from then on: what it was not asked for counts little. */
-bool mr_writer_may_wait(struct mr_writer *writer, uint64_t now_ns);
+/* The program ends, since writer->end began: whether not yet to give up. To be asked again and again (probe/patience.h). */
+bool mr_writer_may_wait(struct mr_writer *writer);
 /* The last of it: BYE, and a line to stderr if events could not be sent. */
 void mr_writer_finish(struct mr_writer *writer);
 

@@ -255,11 +255,6 @@ void mr_writer_abandon(struct mr_writer *writer)
 
 /* Of a program whose endpoint never answered; what a user would call "at once". */
 #define UNANSWERED_EXIT_NS MR_SECOND_NS
-/*
- * Of the time between two looks at the clock, what is called waiting: who was stopped, or had no processor, for that second has
- * asked nobody.
- */
-#define END_LOOK_NS (50 * MR_MILLISECOND_NS)
 
 /*
  * Someone welcomed us once, or has taken our connection and is about to. A connection
@@ -282,33 +277,19 @@ static uint64_t end_limit_ns(const struct mr_writer *writer)
     return config->exit_timeout_ns;
 }
 
-void mr_writer_begin_end(struct mr_writer *writer, uint64_t now_ns)
+bool mr_writer_may_wait(struct mr_writer *writer)
 {
-    writer->end_began_ns = writer->end_seen_ns = now_ns;
-    writer->end_waited_ns = 0;
-}
-
-bool mr_writer_may_wait(struct mr_writer *writer, uint64_t now_ns)
-{
-    uint64_t since_ns = now_ns - writer->end_seen_ns;
-
-    writer->end_seen_ns = now_ns;
-    writer->end_waited_ns += since_ns < END_LOOK_NS ? since_ns : END_LOOK_NS;
-    return now_ns - writer->end_began_ns < writer->probe->config.exit_timeout_ns &&
-           writer->end_waited_ns < end_limit_ns(writer);
+    return mr_patience_left(&writer->end, end_limit_ns(writer)) > 0;
 }
 
 /* Whoever is not there may come until the deadline, which then is a later one. */
 static void wait_until_sent(struct mr_writer *writer)
 {
-    uint64_t now_ns = mr_clock_monotonic_ns();
-
     while (!(writer->is_welcomed && mr_sender_is_drained(&writer->sender)) &&
-           mr_writer_may_wait(writer, now_ns)) {
-        (void)mr_writer_io(writer, now_ns, ANSWER_POLL_NS);
+           mr_writer_may_wait(writer)) {
+        (void)mr_writer_io(writer, writer->end.seen_ns, ANSWER_POLL_NS);
         if (!writer->is_calibrated) /* nowhere to connect to yet */
             mr_sleep_ns(ANSWER_POLL_NS);
-        now_ns = mr_clock_monotonic_ns();
     }
 }
 
@@ -429,7 +410,8 @@ void mr_writer_finish(struct mr_writer *writer)
     forget_lost_socket(writer);
     if (writer->is_calibrated && !writer->probe->config.is_discarding)
         (void)mr_sender_finish(&writer->sender, MR_BYE_FINISHED,
-                               writer->end_began_ns + limit_ns);
+                               writer->end.seen_ns +
+                                   mr_patience_left(&writer->end, limit_ns));
     unsent = writer->events - mr_writer_acked(writer);
     unsent += events_in_rings(writer, losses);
     dropped = dropped_events(writer, losses);
