@@ -372,12 +372,14 @@ static void open_place(const struct mr_drain_frame *frame, struct mr_ring *ring,
 
 /*
  * Nothing is left that was written before the newest epoch began: a function's events are
- * there before it can go.
+ * there before it can go. Or before the one that words which are held have come to: the
+ * change that they wait for may find no room among the epochs but by that.
  */
-static void note_empty(const struct mr_drain_frame *frame, struct mr_ring *ring)
+static void note_epoch(const struct mr_drain_frame *frame, struct mr_ring *ring)
 {
-    if (frame->epochs && ring->hole_polls == 0 && !ring->hold.is_held)
-        ring->done.epoch = frame->epochs->newest;
+    if (!frame->epochs || ring->hole_polls > 0)
+        return;
+    ring->done.epoch = ring->hold.is_held ? ring->staged.epoch : frame->epochs->newest;
 }
 
 bool mr_drain_ring(struct mr_drain_frame *frame, struct mr_ring *ring, uint32_t epoch,
@@ -417,7 +419,7 @@ bool mr_drain_ring(struct mr_drain_frame *frame, struct mr_ring *ring, uint32_t 
         has_changed = true;
     }
     if (!has_changed)
-        note_empty(frame, ring);
+        note_epoch(frame, ring);
     if (MR_UNLIKELY(ring->hold.is_held))
         frame->epochs->is_held = true;
     return stage(frame, ring, has_changed);

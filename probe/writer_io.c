@@ -340,6 +340,8 @@ static uint64_t dropped_events(const struct mr_writer *writer, const uint64_t *l
 
 static const char *failure_text(const struct mr_writer *writer)
 {
+    if (writer->probe->config.is_discarding)
+        return "their modules were not known yet";
     if (writer->sender.last_error.text[0])
         return writer->sender.last_error.text;
     if (!writer->is_calibrated && !mr_load_relaxed(&writer->probe->has_addresses))
@@ -383,17 +385,20 @@ static void report(const struct mr_writer *writer, uint64_t unsent, uint64_t dro
                    uint64_t wait_ns)
 {
     const struct mr_endpoint *endpoint = &writer->probe->config.endpoints.items[0];
-    char line[640], more[64] = "";
+    char line[640], more[64] = "", to[400] = MR_ENDPOINT_DISCARD;
     int size;
+
+    if (!writer->probe->config.is_discarding)
+        (void)snprintf(to, sizeof(to), "%s:%s", endpoint->host, endpoint->port);
 
     if (dropped > 0)
         (void)snprintf(more, sizeof(more), "; %llu more were dropped before",
                        (unsigned long long)dropped);
     size = snprintf(line, sizeof(line),
-                    "millrace: %llu events of %s[%u] could not be sent to %s:%s within "
+                    "millrace: %llu events of %s[%u] could not be sent to %s within "
                     "MILLRACE_EXIT_TIMEOUT=%llums: %s%s",
                     (unsigned long long)unsent, writer->probe->config.app,
-                    writer->probe->source.pid, endpoint->host, endpoint->port,
+                    writer->probe->source.pid, to,
                     (unsigned long long)(wait_ns / MR_MILLISECOND_NS),
                     failure_text(writer), more);
     say(writer, line, size, sizeof(line));

@@ -109,6 +109,34 @@ static void events_after_a_change_wait_until_it_is_taken(void **state)
     setting_free(&setting);
 }
 
+/* Else the change that they wait for finds no room, and both wait for each other. */
+static void held_events_keep_no_older_epoch_than_their_own(void **state)
+{
+    struct setting setting = setting_new();
+    const uint64_t late = RIG_TICKS + 1000, change = late - 1;
+    uint32_t newest;
+
+    (void)state;
+    rig_enter(setting.rig, SITE, RIG_TICKS + 10);
+    rig_enter(setting.rig, SITE + 1, late);
+    for (uint32_t i = 1; mr_epochs_has_room(setting.epochs, 1); i++)
+        mr_epochs_add(setting.epochs, RIG_TICKS + 10 + i);
+    newest = setting.epochs->newest;
+    put_change(&setting, change);
+    assert_true(drain(&setting, 0));
+    rig_expect_kind(setting.rig, MR_RECORD_SYNC);
+    expect_epoch(&setting, SITE, RIG_TICKS + 10, 1);
+    assert_int_equal(setting.rig->ring->done.epoch, 1);
+    assert_false(drain(&setting, 0));
+    assert_int_equal(setting.rig->ring->done.epoch, newest);
+    assert_true(mr_epochs_has_room(setting.epochs, setting.rig->ring->done.epoch));
+    mr_epochs_add(setting.epochs, change);
+    mr_changes_taken(setting.changes);
+    assert_true(drain(&setting, 0));
+    expect_epoch(&setting, SITE + 1, late, newest + 1);
+    setting_free(&setting);
+}
+
 static void an_empty_ring_keeps_no_old_epoch(void **state)
 {
     struct setting setting = setting_new();
@@ -299,6 +327,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(each_event_has_the_epoch_of_its_time),
         cmocka_unit_test(events_after_a_change_wait_until_it_is_taken),
+        cmocka_unit_test(held_events_keep_no_older_epoch_than_their_own),
         cmocka_unit_test(an_empty_ring_keeps_no_old_epoch),
         cmocka_unit_test(a_ring_that_is_behind_keeps_epochs_from_being_given_up),
         cmocka_unit_test(after_dlopen_events_of_nobody_wait_for_a_look),
