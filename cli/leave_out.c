@@ -32,21 +32,34 @@ static bool is_again(const char *const *names, size_t at)
     return false;
 }
 
-/* The names as globs: of a C++ function, without its parameters. */
+/*
+ * The names as globs: of a C++ function, without its parameters. "(unknown)" has none: "*" are
+ * all functions.
+ */
 static enum mr_status put_globs(const char *const *names, size_t count,
                                 struct mr_buffer *out)
 {
     enum mr_status status = MR_OK;
+    const char *comma = "";
 
     for (size_t i = 0; i < count && status == MR_OK; i++) {
         size_t size = bare_size(names[i]);
 
-        if (is_again(names, i))
+        if (size == 0 || is_again(names, i))
             continue;
-        status = mr_render_line(out, "%s%.*s%s", i ? "," : "", (int)size, names[i],
+        status = mr_render_line(out, "%s%.*s%s", comma, (int)size, names[i],
                                 names[i][size] ? "*" : "");
+        comma = ",";
     }
     return status;
+}
+
+static bool is_any_named(const char *const *names, size_t count)
+{
+    for (size_t i = 0; i < count; i++)
+        if (bare_size(names[i]) > 0)
+            return true;
+    return false;
 }
 
 static enum mr_status put_by_name(const char *const *names, size_t count,
@@ -54,7 +67,7 @@ static enum mr_status put_by_name(const char *const *names, size_t count,
 {
     enum mr_status status;
 
-    if (count == 0)
+    if (!is_any_named(names, count))
         return mr_buffer_append_text(out, "By name they cannot be left out, as there "
                                           "are no symbols of them.\nCount them only: ");
     status = mr_buffer_append_text(out, "Leave them out: MILLRACE_EXCEPT='");

@@ -30,6 +30,14 @@ static void a_glob_is_named_once(void **state)
     check_globs(names, 3, "step,add*");
 }
 
+static void what_has_no_name_is_not_all_functions(void **state)
+{
+    static const char *const names[] = {"(unknown)", "step", "(unknown)", "add(int)"};
+
+    (void)state;
+    check_globs(names, 4, "step,add*");
+}
+
 static void without_symbols_nothing_is_named(void **state)
 {
     static const char said[] = "By name they cannot be left out";
@@ -39,6 +47,10 @@ static void without_symbols_nothing_is_named(void **state)
     mr_buffer_init(&out, 4096);
     assert_int_equal(mr_leave_out_put(NULL, 0, &out), MR_OK);
     assert_memory_equal(out.data, said, sizeof(said) - 1);
+    mr_buffer_clear(&out);
+    assert_int_equal(mr_leave_out_put((const char *const[]){"(unknown)"}, 1, &out),
+                     MR_OK);
+    assert_memory_equal(out.data, said, sizeof(said) - 1);
     mr_buffer_fini(&out);
 }
 
@@ -46,6 +58,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_glob_is_named_once),
+        cmocka_unit_test(what_has_no_name_is_not_all_functions),
         cmocka_unit_test(without_symbols_nothing_is_named),
     };
 
