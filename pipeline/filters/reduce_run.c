@@ -122,14 +122,15 @@ static bool close_root(struct mr_reduce *reduce, struct mr_reduce_stream *stream
     return true;
 }
 
-/* How many entries the child stack may take of a tree that begins. */
-static uint32_t child_room(const struct mr_reduce *reduce,
-                           const struct mr_reduce_stream *stream)
+/* Whether the child stack would take the entries of such a tree that begins; of a call alone there are none. */
+static bool has_child_room(const struct mr_reduce *reduce,
+                           const struct mr_reduce_stream *stream,
+                           const struct mr_template *template)
 {
     uint32_t room = stream->child_capacity - stream->child_count;
     uint32_t limit = reduce->config->trace_children_max;
 
-    return room < limit ? room : limit;
+    return template->calls == 1 || template->peak < (room < limit ? room : limit);
 }
 
 /* Tells decode what the stream repeats. Without memory it is not told. */
@@ -198,7 +199,7 @@ static uint32_t take_trace(struct mr_reduce *reduce, struct mr_reduce_stream *st
         return 0;
     template =
         mr_templates_find_root(reduce, path, mr_reduce_codes(reduce, events), count);
-    if (!template || template->peak >= child_room(reduce, stream) ||
+    if (!template || !has_child_room(reduce, stream, template) ||
         !mr_reduce_has_depth(reduce, stream->depth, template->calls))
         return 0;
     size = 2 * template->calls;
@@ -234,7 +235,7 @@ static struct mr_template *template_of(struct mr_reduce *reduce,
     template = &templates->items[repeat->template];
     path = mr_paths_root(&reduce->paths, stream->base, mr_repeat_site(repeat));
     if (templates->calls[template->first_call + template->calls - 1].path != path ||
-        template->peak >= child_room(reduce, stream))
+        !has_child_room(reduce, stream, template))
         return NULL;
     return template;
 }
@@ -375,8 +376,7 @@ static void learn_trace(struct mr_reduce *reduce, const struct mr_reduce_stream 
     const struct mr_open_call *frame = &stream->frames[stream->depth];
     uint32_t size = reduce->taken + at - frame->opened + 1;
 
-    if (size >= 2 * MR_TEMPLATE_CALLS_MIN && size <= MR_TEMPLATE_EVENTS_MAX &&
-        size <= at + 1)
+    if (size <= MR_TEMPLATE_EVENTS_MAX && size <= at + 1)
         mr_templates_learn(reduce, frame->path, events + at + 1 - size, size,
                            reduce->nodes_known);
 }

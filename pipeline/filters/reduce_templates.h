@@ -41,7 +41,6 @@
 #include "pipeline/filters/reduce_codes.h"
 
 #define MR_TEMPLATE_NONE 0u
-#define MR_TEMPLATE_CALLS_MIN 2u
 #define MR_TEMPLATE_PART_CALLS_MIN                                                       \
     4u /* of one that is no root: less are counted as fast as they are found */
 #define MR_TEMPLATE_CALLS_MAX 128u

@@ -114,6 +114,12 @@ static uint8_t *longest_of(struct mr_templates *templates, uint32_t path,
     return &templates->longest[mix(templates, path, 0, sum) % MR_TEMPLATE_BEGINNINGS];
 }
 
+/* A root that calls nothing: what is behind it says nothing of it. */
+static bool is_call_alone(const uint32_t *codes, uint32_t count)
+{
+    return count > 1 && mr_code_is_root_close(codes[1], mr_code_close_of(codes[0]));
+}
+
 struct mr_template *mr_templates_find_root(struct mr_reduce *reduce, uint32_t path,
                                            const uint32_t *codes, uint32_t count)
 {
@@ -122,7 +128,9 @@ struct mr_template *mr_templates_find_root(struct mr_reduce *reduce, uint32_t pa
     struct mr_template *template = &templates->items[known->first];
     uint32_t size = 2 * template->calls, last;
 
-    last = count < 2 * MR_TEMPLATE_CALLS_MIN ? 0 : *longest_of(templates, path, codes);
+    last = is_call_alone(codes, count) ? 1
+           : count < 3                 ? 0
+                                       : *longest_of(templates, path, codes);
     count = count <= last ? count : last + 1;
     if (size > count ||
         !mr_code_is_root_close(codes[size - 1], mr_code_close_of(codes[0])) ||
@@ -195,8 +203,10 @@ static void add(struct mr_templates *templates, const struct mr_template *templa
     make_slots(templates);
     if (template->hash) {
         (void)put_slot(templates, templates->count);
-        longest = longest_of(templates, template->path, codes);
-        *longest = last > *longest ? (uint8_t)last : *longest;
+        if (last > 1) {
+            longest = longest_of(templates, template->path, codes);
+            *longest = last > *longest ? (uint8_t)last : *longest;
+        }
     } else {
         added->next = known->first;
         known->count++;
