@@ -291,6 +291,14 @@ static enum mr_status emit_all(struct mr_filter *filter)
     return status == MR_OK ? emit_deltas(filter) : status;
 }
 
+static void note_gain(struct merge *merge)
+{
+    if (mr_accumulator_is_empty(merge->accumulator))
+        return;
+    merge->gained_ns = merge->now_ns;
+    merge->is_released = false;
+}
+
 static enum mr_status process_delta(struct mr_filter *filter,
                                     const struct mr_batch *batch)
 {
@@ -306,6 +314,7 @@ static enum mr_status process_delta(struct mr_filter *filter,
             return status;
         merge->has_news = true; /* the rest of it */
     }
+    note_gain(merge);
     if (status == MR_EFORMAT) {
         mr_filter_count(filter, MR_MERGE_BAD_DELTA, 1);
         status = MR_OK;
@@ -436,13 +445,15 @@ static void serve_reannounce(struct mr_filter *filter)
     mr_filter_count(filter, MR_MERGE_REANNOUNCED, 1);
 }
 
-/* When bursts are over, the memory that the last one needed goes back. */
+/*
+ * When bursts are over, the memory that the last one needed goes back. A mark empties what was merged, so that is noted when it
+ * comes, too: a burst that no tick found anything of would keep its memory.
+ */
 static void watch_quiet(struct merge *merge, uint64_t now_ns)
 {
-    if (!mr_accumulator_is_empty(merge->accumulator)) {
-        merge->gained_ns = now_ns;
-        merge->is_released = false;
-    } else if (!merge->is_released && now_ns - merge->gained_ns >= MR_FILTER_QUIET_NS) {
+    note_gain(merge);
+    if (!merge->is_released && now_ns - merge->gained_ns >= MR_FILTER_QUIET_NS &&
+        mr_accumulator_is_empty(merge->accumulator)) {
         mr_accumulator_release(merge->accumulator);
         mr_accumulator_release(merge->open_accumulator);
         merge->is_released = true;

@@ -12,6 +12,7 @@
 #include "pipeline/filters/merge.h"
 #include "pipeline/graph.h"
 
+#include <malloc.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -263,6 +264,40 @@ static void one_delta_leaves_per_period(void **state)
     assert_int_equal(rig.seen.level, 3);
     pass(&rig, MR_MERGE_PERIOD_NS);
     assert_int_equal(rig.seen.deltas, 1); /* nothing new, nothing sent */
+    assert_int_equal(mr_graph_drain(rig.graph), MR_OK);
+    mr_graph_free(rig.graph);
+}
+
+/* Many rows, and a mark: nothing is left of them when the next tick comes. */
+static void push_burst(struct rig *rig)
+{
+    struct mr_batch *mark = mr_batch_new(MR_BATCH_MARK);
+
+    assert_non_null(mark);
+    for (uint64_t i = 0; i < 5000; i++)
+        push_delta(rig, i, 100, 1);
+    assert_int_equal(mr_graph_push(rig->graph, mark), MR_OK);
+}
+
+static void each_burst_gives_its_memory_back(void **state)
+{
+    const struct mr_merge_config config = {.level = 3, .by_marks = true};
+    struct rig rig;
+    size_t full, quiet, before;
+
+    (void)state;
+    if (mallinfo2().uordblks == 0) /* a sanitizer's allocator, which does not tell */
+        skip();
+    start(&rig, &config);
+    before = mallinfo2().uordblks + mallinfo2().hblkhd;
+    for (int i = 0; i < 3; i++) {
+        push_burst(&rig);
+        full = mallinfo2().uordblks + mallinfo2().hblkhd;
+        pass(&rig, MR_MERGE_PERIOD_NS);
+        pass(&rig, MR_FILTER_QUIET_NS);
+        quiet = mallinfo2().uordblks + mallinfo2().hblkhd;
+        assert_true(full - quiet > (full - before) / 2);
+    }
     assert_int_equal(mr_graph_drain(rig.graph), MR_OK);
     mr_graph_free(rig.graph);
 }
@@ -628,6 +663,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(one_delta_leaves_per_period),
+        cmocka_unit_test(each_burst_gives_its_memory_back),
         cmocka_unit_test(without_room_it_merges_longer),
         cmocka_unit_test(who_ends_knows_of_no_open_trace),
         cmocka_unit_test(too_many_windows_or_rows_leave_early),
