@@ -341,7 +341,7 @@ static uint64_t dropped_events(const struct mr_writer *writer, const uint64_t *l
 static const char *failure_text(const struct mr_writer *writer)
 {
     if (writer->probe->config.is_discarding)
-        return "their modules were not known yet";
+        return "they were not looked at in that time";
     if (writer->sender.last_error.text[0])
         return writer->sender.last_error.text;
     if (!writer->is_calibrated && !mr_load_relaxed(&writer->probe->has_addresses))
