@@ -63,7 +63,7 @@ static void reset(struct mr_site_stats *stats)
     mr_store_relaxed(&stats->calls, 0);
     mr_store_relaxed(&stats->cheap, 0);
     mr_store_relaxed(&stats->replaced, 0);
-    stats->drained = stats->looked = 0;
+    stats->due = stats->looked = 0;
 }
 
 /* In place of `victim`, once that has been halved to nothing: what is called often stays. */
@@ -192,8 +192,10 @@ void mr_site_stats_look(struct mr_site_stats *stats, const uint8_t *body, size_t
         reset(stats);
         mr_store_relaxed(&stats->reset_done, wanted);
     }
-    stats->drained += count;
-    if (stats->looked > stats->drained / MR_SITE_STATS_SHARE + FIRST_WORDS)
+    stats->due += count < MR_SITE_STATS_LONG
+                      ? count * (MR_SITE_STATS_LONG_SHARE / MR_SITE_STATS_SHARE)
+                      : count;
+    if (stats->looked > stats->due / MR_SITE_STATS_LONG_SHARE + FIRST_WORDS)
         return;
     stats->looked += count;
     look(stats, body, count);

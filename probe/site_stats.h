@@ -12,9 +12,10 @@
  * what tracing takes of each. So median(body) < limit exactly where brief > calls / 2; a
  * call with recorded calls below it is never brief.
  *
- * All words are looked at first, then one chunk in MR_SITE_STATS_SHARE: numbers are a
- * sample, shares of it are what they are good for. All are halved now and then, so that
- * they tell of now. MR_SITE_STATS_SLOTS functions are followed; where one more comes, the
+ * All words are looked at first, then one chunk in MR_SITE_STATS_SHARE, or, of chunks from
+ * MR_SITE_STATS_LONG words on, which only a busy program makes, in MR_SITE_STATS_LONG_SHARE:
+ * numbers are a sample, shares of it are what they are good for. All are halved now and then,
+ * so that they tell of now. MR_SITE_STATS_SLOTS functions are followed; where one more comes, the
  * least called of four gives way, counted in `replaced`.
  *
  * look, limit: one thread, the writer. The rest: any.
@@ -31,6 +32,8 @@
 #define MR_SITE_STATS_SLOTS_LOG2 12
 #define MR_SITE_STATS_SLOTS (1u << MR_SITE_STATS_SLOTS_LOG2)
 #define MR_SITE_STATS_SHARE 8
+#define MR_SITE_STATS_LONG 4096
+#define MR_SITE_STATS_LONG_SHARE 32
 #define MR_SITE_STATS_TIMES 1024 /* ticks; longer ones are not told apart */
 
 struct mr_site_stat {
@@ -39,7 +42,8 @@ struct mr_site_stat {
 
 struct mr_site_stats {
     /* The writer's. */
-    uint64_t drained, looked; /* words */
+    uint64_t looked; /* words */
+    uint64_t due;    /* of them, in MR_SITE_STATS_LONG_SHARE parts of one each */
     uint32_t brief_ticks, cheap_ticks, least_ticks;
     uint32_t time_count; /* in times[] since least_ticks was set */
     bool has_least;

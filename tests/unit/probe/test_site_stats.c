@@ -10,11 +10,12 @@
 #define BRIEF 100
 #define CHEAP 40
 #define LEAST 20 /* what an empty call takes here */
-#define WORDS_MAX 4096
+#define WORDS_MAX MR_SITE_STATS_LONG
 
 struct words {
     struct mr_site_stats stats;
     uint64_t items[WORDS_MAX], ticks;
+    size_t chunk; /* words */
     size_t count;
 };
 
@@ -25,6 +26,7 @@ static struct words *words_new(void)
     assert_non_null(words);
     mr_site_stats_limit(&words->stats, BRIEF, CHEAP);
     words->ticks = UINT32_MAX - 500; /* low halves wrap */
+    words->chunk = WORDS_MAX - 2;    /* no long one */
     return words;
 }
 
@@ -36,7 +38,7 @@ static void look(struct words *words)
 
 static void put(struct words *words, uint64_t word)
 {
-    if (words->count == WORDS_MAX)
+    if (words->count == words->chunk)
         look(words);
     words->items[words->count++] = word;
 }
@@ -56,10 +58,17 @@ static void leave(struct words *words, uint32_t site, uint64_t ticks)
 /* A call without calls below, in one chunk with its exit. */
 static void leaf(struct words *words, uint32_t site, uint64_t ticks)
 {
-    if (words->count + 2 > WORDS_MAX)
+    if (words->count + 2 > words->chunk)
         look(words);
     enter(words, site);
     leave(words, site, ticks);
+}
+
+static void look_at_leaves(struct words *words, size_t count)
+{
+    for (size_t i = 0; i < count; i++)
+        leaf(words, SITE, LEAST);
+    look(words);
 }
 
 /* So many that the shortest is known; then they are forgotten. */
@@ -179,25 +188,30 @@ static void where_no_call_is_short_the_shortest_is_at_most_what_is_cheap(void **
     free(words);
 }
 
-static void later_one_chunk_in_some_is_looked_at(void **state)
+/* Of chunks of so many words one in `share`. */
+static void check_share(size_t size, size_t share)
 {
     struct words *words = words_new();
-    uint64_t looked;
+    uint64_t before, chunks = 1000;
 
-    (void)state;
-    while (words->stats.looked == words->stats.drained) {
-        for (size_t i = 0; i < WORDS_MAX / 2; i++)
-            leaf(words, SITE, LEAST);
-        look(words);
-    }
-    looked = words->stats.looked;
-    for (size_t i = 0; i < 1000 * (size_t)WORDS_MAX / 2; i++)
-        leaf(words, SITE, LEAST);
-    look(words);
-    looked = words->stats.looked - looked;
-    assert_in_range(looked, 1000 * WORDS_MAX / MR_SITE_STATS_SHARE - 2 * WORDS_MAX,
-                    1000 * WORDS_MAX / MR_SITE_STATS_SHARE + 2 * WORDS_MAX);
+    words->chunk = size;
+    do {
+        before = words->stats.looked;
+        look_at_leaves(words, size / 2);
+    } while (words->stats.looked > before);
+    for (uint64_t i = 0; i < chunks; i++)
+        look_at_leaves(words, size / 2);
+    assert_in_range(words->stats.looked - before, (chunks / share - 2) * size,
+                    (chunks / share + 2) * size);
     free(words);
+}
+
+static void later_one_chunk_in_some_is_looked_at(void **state)
+{
+    (void)state;
+    check_share(2, MR_SITE_STATS_SHARE);
+    check_share(MR_SITE_STATS_LONG - 2, MR_SITE_STATS_SHARE);
+    check_share(WORDS_MAX, MR_SITE_STATS_LONG_SHARE);
 }
 
 /* More functions than there is room for: those called most are followed. */
