@@ -11,7 +11,6 @@
 #include "pipeline/filters/decode_run.h"
 #include "pipeline/repeat.h"
 
-#define LAP UINT32_C(0x80000000) /* of a word's upper half: of the ring it came from */
 #define NOWHERE UINT32_MAX
 /* A batch of them pays from so many traces on, and so many events. */
 #define TRACES_MIN 4u
@@ -20,7 +19,7 @@
 
 static MR_ALWAYS_INLINE uint32_t wire_of(const uint8_t *word)
 {
-    return (uint32_t)(mr_get_u64(word) >> 32) & ~LAP;
+    return (uint32_t)(mr_get_u64(word) >> 32) & ~MR_WIRE_LAP;
 }
 
 void mr_decode_drop_repeat(struct mr_stream *stream)
@@ -96,62 +95,6 @@ static uint32_t find(const struct mr_repeat *repeat, const uint8_t *words, uint3
     return NOWHERE;
 }
 
-/* The upper and lower halves of `count` words: whether the upper ones are `wire`; the lower ones less `start`. */
-static bool split(const uint8_t *restrict words, const uint32_t *restrict wire,
-                  uint32_t count, uint32_t start, uint32_t *restrict now)
-{
-    uint32_t other = 0;
-
-    for (uint32_t i = 0; i < count; i++) {
-        uint64_t word = mr_get_u64(words + (size_t)MR_WORD_SIZE * i);
-
-        other |= (uint32_t)(word >> 32) ^ wire[i];
-        now[i] = (uint32_t)word - start;
-    }
-    return (other & ~LAP) == 0;
-}
-
-/* Whether each is below 2^31, and none below the one before it. */
-static bool is_rising(const uint32_t *now, uint32_t count)
-{
-    uint32_t bad = now[0];
-
-    for (uint32_t i = 1; i < count; i++)
-        bad |= now[i] | (now[i] - now[i - 1]);
-    return bad >> 31 == 0;
-}
-
-/* Times below 2^32, as the last one is. */
-static void tell_times(const struct mr_words_base *base, const uint32_t *restrict now,
-                       uint32_t count, uint32_t *restrict times)
-{
-    const uint64_t part = base->part;
-    const uint32_t mult = base->mult, shift = base->shift;
-
-    for (uint32_t i = 0; i < count; i++)
-        times[i] = (uint32_t)((part + (uint64_t)now[i] * mult) >> shift);
-}
-
-/*
- * The times of traces at `words`, `count` events in all; `*past` is the time before them, after the base, then that of the last.
- * False, with that as it was, when they are anything else, or a time steps back or is too far from the base.
- */
-static bool take_traces(const struct mr_repeat *repeat, const struct mr_words_base *base,
-                        const uint8_t *words, uint32_t count, uint32_t *past,
-                        uint32_t *times)
-{
-    uint32_t now[1 + MR_REPEAT_EVENTS_MAX];
-
-    now[0] = *past;
-    if (!split(words, repeat->wire, count, base->start, now + 1) ||
-        !is_rising(now, 1 + count) ||
-        (base->part + (uint64_t)now[count] * base->mult) >> base->shift > INT32_MAX)
-        return false;
-    tell_times(base, now + 1, count, times);
-    *past = now[count];
-    return true;
-}
-
 /* Fills a batch with the traces that the reader stands before: some at a time, the last ones each for itself. */
 static void fill(struct mr_decode *decode, struct mr_batch *out)
 {
@@ -167,8 +110,9 @@ static void fill(struct mr_decode *decode, struct mr_batch *out)
     MR_ASSERT(size > 0);
     while (step) {
         while (count + step <= room &&
-               take_traces(repeat, &base, reader->at + (size_t)MR_WORD_SIZE * count, step,
-                           &past, mr_batch_times(out) + count))
+               mr_words_times(&base, repeat->wire,
+                              reader->at + (size_t)MR_WORD_SIZE * count, step, &past,
+                              mr_batch_times(out) + count, MR_CPU_IS_WIDE()))
             count += step;
         step = step > size ? size : 0;
     }

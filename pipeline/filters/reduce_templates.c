@@ -282,26 +282,34 @@ static MR_ALWAYS_INLINE bool fill_call(struct mr_template_call *call,
     return !bad;
 }
 
+static bool fill_all(const struct mr_templates *templates,
+                     const struct mr_template *template, const uint32_t *times,
+                     uint32_t traces)
+{
+    struct mr_template_call *calls = templates->calls + template->first_call;
+    bool is_good = true;
+
+    if (templates->vectors && traces == MR_TEMPLATE_WAITING)
+        return templates->vectors->fill(calls, template->calls, times);
+    for (uint32_t i = 0; i < template->calls; i++)
+        is_good &= fill_call(&calls[i], times, 2 * template->calls, traces);
+    return is_good;
+}
+
 bool mr_templates_fill(struct mr_reduce *reduce, struct mr_template *template,
                        const uint32_t *times, uint32_t traces)
 {
-    struct mr_templates *templates = &reduce->templates;
-    struct mr_template_call *calls = templates->calls + template->first_call;
-    const uint32_t size = 2 * template->calls;
-    bool is_good = true;
+    const struct mr_templates *templates = &reduce->templates;
 
     MR_ASSERT(traces > 0 && traces <= MR_TEMPLATE_WAITING);
     if (template->waiting)
         settle(reduce, template);
     if (template->epoch != templates->epoch && !arm(reduce, template))
         return false;
-    for (uint32_t i = 0; i < template->calls; i++)
-        is_good &= traces == MR_TEMPLATE_WAITING
-                       ? fill_call(&calls[i], times, size, MR_TEMPLATE_WAITING)
-                       : fill_call(&calls[i], times, size, traces);
-    if (!is_good)
-        template->epoch = templates->epoch - 1; /* the slow path makes room for it */
-    return is_good;
+    if (fill_all(templates, template, times, traces))
+        return true;
+    template->epoch = templates->epoch - 1; /* the slow path makes room for it */
+    return false;
 }
 
 void mr_templates_count(struct mr_reduce *reduce, struct mr_template *template,

@@ -257,6 +257,11 @@ struct mr_template_vectors {
     /* mr_code_of() each; how many it made: not the last ones, where less than MR_CODE_BLOCK are left. */
     uint32_t (*make_codes)(const struct mr_event *events, uint32_t count,
                            uint32_t *codes);
+    /*
+     * The totals of `count` calls in MR_TEMPLATE_WAITING traces one after the other, whose events are theirs alone; behind `times`
+     * there may be anything, but some memory: MR_TEMPLATE_WAITING. False when one may not wait.
+     */
+    bool (*fill)(struct mr_template_call *calls, uint32_t count, const uint32_t *times);
 };
 
 #if MR_HAS_WIDE_BUILD

@@ -21,6 +21,8 @@ struct mr_template_key mr_template_sum_wide(const struct mr_templates *templates
                                             const uint32_t *codes, uint32_t count);
 uint32_t mr_template_codes_wide(const struct mr_event *events, uint32_t count,
                                 uint32_t *codes);
+bool mr_template_fill_wide(struct mr_template_call *calls, uint32_t count,
+                           const uint32_t *times);
 
 static MR_ALWAYS_INLINE __m256i load_lanes(const int32_t *lanes)
 {

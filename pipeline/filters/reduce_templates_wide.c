@@ -9,6 +9,9 @@
 static_assert(MR_EVENT_CLOSE == 1 && (uint32_t)MR_EVENT_ROOT << 16 << 13 == MR_CODE_ROOT,
               "mr_template_codes_wide() shifts them");
 
+/* Of an event, in each trace. */
+typedef int32_t mr_template_times[MR_TEMPLATE_WAITING];
+
 #define FLOAT_BIAS 127u /* IEEE 754: power + 127, 23 bits of fraction */
 
 struct tables {
@@ -219,6 +222,54 @@ uint32_t mr_template_codes_wide(const struct mr_event *events, uint32_t count,
     return done;
 }
 
+/* The times of eight events in eight traces: of each event those of all traces. */
+static MR_ALWAYS_INLINE void turn(const uint32_t *times, size_t size,
+                                  mr_template_times *events)
+{
+    __m256i rows[8], pairs[8], fours[8];
+
+    for (size_t i = 0; i < 8; i++)
+        rows[i] = load_lanes((const int32_t *)(times + i * size));
+    for (size_t i = 0; i < 8; i += 2) {
+        pairs[i] = _mm256_unpacklo_epi32(rows[i], rows[i + 1]);
+        pairs[i + 1] = _mm256_unpackhi_epi32(rows[i], rows[i + 1]);
+    }
+    for (size_t i = 0; i < 8; i += 4)
+        for (size_t j = 0; j < 2; j++) {
+            fours[i + 2 * j] = _mm256_unpacklo_epi64(pairs[i + j], pairs[i + 2 + j]);
+            fours[i + 2 * j + 1] = _mm256_unpackhi_epi64(pairs[i + j], pairs[i + 2 + j]);
+        }
+    for (size_t i = 0; i < 4; i++) {
+        store_lanes(events[i], _mm256_permute2x128_si256(fours[i], fours[4 + i], 0x20));
+        store_lanes(events[4 + i],
+                    _mm256_permute2x128_si256(fours[i], fours[4 + i], 0x31));
+    }
+}
+
+bool mr_template_fill_wide(struct mr_template_call *calls, uint32_t count,
+                           const uint32_t *times)
+{
+    const size_t size = 2 * (size_t)count;
+    mr_template_times events[MR_TEMPLATE_EVENTS_MAX];
+    __m256i bad = _mm256_setzero_si256();
+
+    static_assert(MR_TEMPLATE_EVENTS_MAX % 8 == 0, "all of the last eight have room");
+    for (size_t i = 0; i < size; i += 8)
+        turn(times + i, size, events + i);
+    for (uint32_t i = 0; i < count; i++) {
+        struct mr_template_call *call = &calls[i];
+        const __m256i totals =
+            _mm256_sub_epi32(load_lanes(events[mr_template_place(call->exit)]),
+                             load_lanes(events[mr_template_place(call->enter)]));
+        const __m256i no_time = _mm256_cmpeq_epi32(totals, _mm256_setzero_si256());
+        const struct mr_known known = {.low = call->low, .width = call->width};
+
+        bad = _mm256_or_si256(bad, _mm256_andnot_si256(no_time, is_new(known, totals)));
+        store_lanes(call->totals, totals);
+    }
+    return _mm256_testz_si256(bad, bad);
+}
+
 struct mr_template *mr_template_find_part_wide(struct mr_reduce *reduce, uint32_t path,
                                                const uint32_t *codes, uint32_t count)
 {
@@ -226,4 +277,5 @@ struct mr_template *mr_template_find_part_wide(struct mr_reduce *reduce, uint32_
 }
 
 const struct mr_template_vectors mr_template_vectors_wide = {
-    gain, mr_template_find_part_wide, mr_template_sum_wide, mr_template_codes_wide};
+    gain, mr_template_find_part_wide, mr_template_sum_wide, mr_template_codes_wide,
+    mr_template_fill_wide};

@@ -90,6 +90,7 @@ static uint32_t gain(struct mr_reduce *reduce, const struct mr_template_call *ca
     return binned;
 }
 
-/* To find a template, and to make codes, wider ones are of no more use. */
+/* For all else wider ones are of no more use. */
 const struct mr_template_vectors mr_template_vectors_wider = {
-    gain, mr_template_find_part_wide, mr_template_sum_wide, mr_template_codes_wide};
+    gain, mr_template_find_part_wide, mr_template_sum_wide, mr_template_codes_wide,
+    mr_template_fill_wide};

@@ -293,11 +293,106 @@ static void the_wide_loop_takes_all_groups_that_are_in_order(void **state)
 #endif
 }
 
+/* mr_words_times() as its header says it. */
+static bool tell_naively(const struct mr_words_base *base, const uint32_t *wire,
+                         const uint8_t *at, uint32_t count, uint32_t *past,
+                         uint32_t *times)
+{
+    uint32_t before = *past;
+
+    for (uint32_t i = 0; i < count; i++, at += MR_WORD_SIZE) {
+        uint64_t word = mr_get_u64(at), ns;
+        uint32_t now = (uint32_t)word - base->start;
+
+        if (((uint32_t)(word >> 32) & INT32_MAX) != (wire[i] & INT32_MAX) ||
+            now > INT32_MAX || now < before)
+            return false;
+        ns = (base->part + (uint64_t)now * base->mult) >> base->shift;
+        if (ns > INT32_MAX)
+            return false;
+        times[i] = (uint32_t)ns;
+        before = now;
+    }
+    *past = before;
+    return true;
+}
+
+struct known_words {
+    uint32_t wire[WORDS_MAX], past;
+    struct mr_words_base base;
+};
+
+/* One word in about `oddness` is another one, or does what times do not; 0: none. */
+static void make_known(struct fixture *fixture, struct known_words *known, uint8_t *at,
+                       uint32_t count, uint32_t oddness)
+{
+    uint32_t now;
+
+    make_clock(fixture);
+    known->base = mr_words_base(&fixture->clock, fixture->ticks);
+    known->past = (uint32_t)below(fixture, 1000);
+    now = known->base.start + known->past;
+    for (uint32_t i = 0; i < count; i++) {
+        uint64_t bits = mr_test_random_next(&fixture->random);
+
+        now += random_step(fixture, oddness);
+        known->wire[i] = (uint32_t)(bits >> 32) & INT32_MAX;
+        if (oddness && below(fixture, oddness) == 0)
+            bits ^= UINT64_C(1) << (32 + below(fixture, 32)); /* the last: a lap */
+        mr_put_u64(at + (size_t)MR_WORD_SIZE * i, (bits & ~(uint64_t)UINT32_MAX) | now);
+    }
+}
+
+static bool compare_times(const struct known_words *known, const uint8_t *at,
+                          uint32_t count, bool is_wide)
+{
+    uint32_t expected[WORDS_MAX], times[WORDS_MAX + SEPARATE], mark[SEPARATE];
+    uint32_t expected_past = known->past, past = known->past;
+    bool is_told =
+        tell_naively(&known->base, known->wire, at, count, &expected_past, expected);
+
+    memset(mark, MARK, sizeof(mark));
+    memset(times, MARK, sizeof(times));
+    assert_int_equal(
+        mr_words_times(&known->base, known->wire, at, count, &past, times, is_wide),
+        is_told);
+    assert_int_equal(past, expected_past);
+    if (is_told)
+        assert_memory_equal(times, expected, count * sizeof(*times));
+    assert_memory_equal(times + count, mark, sizeof(mark));
+    return is_told;
+}
+
+static void compare_all_times(bool is_wide)
+{
+    static const uint32_t oddness[] = {0, 10, 100, 1000};
+    struct fixture fixture = {.random = mr_test_random_new()};
+    struct known_words known;
+    uint32_t told = 0, all = 0;
+
+    for (uint32_t i = 0; i < MR_ARRAY_COUNT(oddness); i++)
+        for (uint32_t count = 1; count <= WORDS_MAX; count++)
+            for (uint32_t place = 0; place < MR_WORD_SIZE; place++, all++) {
+                make_known(&fixture, &known, fixture.bytes + place, count, oddness[i]);
+                told += compare_times(&known, fixture.bytes + place, count, is_wide);
+            }
+    assert_in_range(told, all / 8, all - all / 8);
+}
+
+static void times_of_known_words_are_the_naive_ones(void **state)
+{
+    (void)state;
+    compare_all_times(false);
+    if (MR_CPU_IS_WIDE())
+        compare_all_times(true);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(the_scalar_loop_is_the_naive_one),
         cmocka_unit_test(the_wide_loop_is_the_naive_one),
+        cmocka_unit_test(times_of_known_words_are_the_naive_ones),
         cmocka_unit_test(many_sites_lie_in_their_other_place),
         cmocka_unit_test(the_wide_loop_takes_all_groups_that_are_in_order),
     };

@@ -519,6 +519,82 @@ static void vectors_find_the_bins_of_all_bounds(void **state)
         skip();
 }
 
+#define FILLED_EVENTS (2 * MR_TEMPLATE_CALLS_MAX)
+
+/* Calls whose events are any pairs of `size` in a row, of traces whose times are any. Some totals are at what a call takes, some 0. */
+static void make_calls(struct mr_test_random *random, struct mr_template_call *calls,
+                       uint32_t *times, uint32_t size)
+{
+    for (uint32_t i = 0; i < MR_TEMPLATE_WAITING * size; i++)
+        times[i] = (uint32_t)mr_test_random_below(random, 4) << 4;
+    for (uint32_t i = 0; i < size / 2; i++)
+        calls[i] = (struct mr_template_call){
+            .enter =
+                (uint16_t)(mr_test_random_below(random, size) * sizeof(struct mr_event)),
+            .exit =
+                (uint16_t)(mr_test_random_below(random, size) * sizeof(struct mr_event)),
+            .low = (uint32_t)0 - 48, /* -48 .. 48 */
+            .width = 97};
+    if (mr_test_random_below(random, 2)) { /* one that is too narrow, at an end */
+        struct mr_template_call *call = &calls[mr_test_random_below(random, size / 2)];
+
+        call->width = 96 - 16 * (uint32_t)mr_test_random_below(random, 6);
+        call->low += (uint32_t)mr_test_random_below(random, 2) * (97 - call->width);
+    }
+}
+
+static bool fill_naively(struct mr_template_call *calls, const uint32_t *times,
+                         uint32_t size)
+{
+    bool is_good = true;
+
+    for (uint32_t i = 0; i < size / 2; i++)
+        for (uint32_t j = 0; j < MR_TEMPLATE_WAITING; j++) {
+            uint32_t total = times[j * size + mr_template_place(calls[i].exit)] -
+                             times[j * size + mr_template_place(calls[i].enter)];
+
+            is_good &= total == 0 || total - calls[i].low < calls[i].width;
+            calls[i].totals[j] = (int32_t)total;
+        }
+    return is_good;
+}
+
+static void check_fill(const struct mr_template_vectors *vectors)
+{
+    struct mr_test_random random = mr_test_random_new();
+    struct mr_template_call calls[MR_TEMPLATE_CALLS_MAX], expected[MR_TEMPLATE_CALLS_MAX];
+    uint32_t times[MR_TEMPLATE_WAITING * (FILLED_EVENTS + 1)] = {0}, good = 0;
+
+    for (uint32_t i = 0; i < 64 * MR_TEMPLATE_CALLS_MAX; i++) {
+        uint32_t count = 1 + i % MR_TEMPLATE_CALLS_MAX;
+        bool is_good;
+
+        make_calls(&random, calls, times, 2 * count);
+        memcpy(expected, calls, sizeof(expected));
+        is_good = fill_naively(expected, times, 2 * count);
+        assert_int_equal(vectors->fill(calls, count, times), is_good);
+        assert_memory_equal(calls, expected, count * sizeof(*calls));
+        good += is_good;
+    }
+    assert_in_range(good, 64, 63 * MR_TEMPLATE_CALLS_MAX);
+}
+
+static void vectors_fill_in_what_calls_take(void **state)
+{
+    int checked = 0;
+
+    (void)state;
+    for (int which = 0; which < TEST_VECTORS; which++) {
+        const struct mr_template_vectors *vectors = test_vectors(which);
+
+        if (vectors)
+            check_fill(vectors);
+        checked += vectors != NULL;
+    }
+    if (checked == 0)
+        skip();
+}
+
 static void exact_and_set_shapes_are_counted_one_by_one(void **state)
 {
     static const struct mood mood = {.changed = 100, .cut = 5, .losses = 1};
@@ -547,6 +623,7 @@ int main(void)
         cmocka_unit_test(where_no_template_fits_all_paths_rest_and_are_tried_again),
         cmocka_unit_test(exact_and_set_shapes_are_counted_one_by_one),
         cmocka_unit_test(vectors_find_the_bins_of_all_bounds),
+        cmocka_unit_test(vectors_fill_in_what_calls_take),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
