@@ -57,7 +57,7 @@ void mr_words_times_wide(const struct mr_words_base *base, const uint32_t *wire,
             bad = before;
 
     for (uint32_t i = 0; i < count; i += GROUP, words += (size_t)GROUP * MR_WORD_SIZE) {
-        const __m256i first = load(words), second = load(words + 4 * MR_WORD_SIZE);
+        const __m256i first = load(words), second = load(words + sizeof(first));
         const __m256i now = _mm256_sub_epi32(halves(first, second, false), start);
         const __m256i even = tell_ns(&constants, now);
         const __m256i odd = tell_ns(&constants, _mm256_srli_epi64(now, 32));
