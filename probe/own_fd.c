@@ -14,6 +14,17 @@ void mr_own_fd_remember(struct mr_own_fd *own, int fd)
         *own = (struct mr_own_fd){fd, stat.st_dev, stat.st_ino};
 }
 
+void mr_own_fd_make_room(void)
+{
+    int fd = open("/", O_PATH | O_CLOEXEC);
+    int high = fd >= 0 ? fcntl(fd, F_DUPFD_CLOEXEC, MR_OWN_FD_MIN) : -1;
+
+    if (high >= 0)
+        (void)close(high);
+    if (fd >= 0)
+        (void)close(fd);
+}
+
 int mr_own_fd_adopt(struct mr_own_fd *own, int fd)
 {
     int high = fcntl(fd, F_DUPFD_CLOEXEC, MR_OWN_FD_MIN);

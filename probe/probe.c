@@ -189,6 +189,7 @@ static void find_addresses(struct mr_probe *probe)
 
 enum mr_status mr_probe_run(struct mr_probe *probe, struct mr_error *error)
 {
+    mr_own_fd_make_room();
     find_addresses(probe);
     /*
      * Not in a forked child: the loader's lock may be that of another thread of its parent, for ever. What came just before waits

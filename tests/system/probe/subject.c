@@ -295,6 +295,19 @@ PLAIN static void take_all_descriptors(uint64_t count)
             printf("fault: descriptor %d was closed\n", fd);
 }
 
+/* How many descriptors there is room for, before the probe has a connection. */
+PLAIN static void tell_slots(void)
+{
+    FILE *status = fopen("/proc/self/status", "re");
+    char line[128];
+
+    while (status && fgets(line, sizeof(line), status))
+        if (strncmp(line, "FDSize:", 7) == 0)
+            printf("slots %d\n", atoi(line + 7));
+    if (status)
+        (void)fclose(status);
+}
+
 /* Like a daemon's second start: what stderr was is a file of the program's now. */
 PLAIN static void take_stderr(uint64_t count)
 {
@@ -391,6 +404,8 @@ PLAIN static void run(const char *mode, uint64_t n, uint64_t m)
         take_all_descriptors(n);
     else if (strcmp(mode, "stderr") == 0)
         take_stderr(n);
+    else if (strcmp(mode, "slots") == 0)
+        tell_slots();
     else if (strcmp(mode, "spans") == 0)
         spans(n);
     else if (strcmp(mode, "destructors") == 0)

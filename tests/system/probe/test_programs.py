@@ -222,6 +222,15 @@ def test_descriptors_that_the_program_takes():
     return None
 
 
+def test_the_writer_does_not_wait_for_room_among_descriptors():
+    if SANITIZED:  # their runtimes have threads and descriptors too
+        return "skipped"
+    slots = {off: int(re.search(r"slots (\d+)", run([SUBJECT, "slots"], "tcp://127.0.0.1:1", EXIT_TIMEOUT="0ms",
+                                                    DISABLED=off).stdout)[1]) for off in ("true", "false")}
+    check(slots["true"] <= 512 < slots["false"], f"{slots}")
+    return None
+
+
 def test_set_user_id_programs_are_not_traced():
     if SANITIZED or os.geteuid() != 0:
         return "skipped"
