@@ -464,6 +464,7 @@ void mr_drain_commit(struct mr_drain_frame *frame, struct mr_pool *pool)
         fill_holes(ring);
         /* [T] pairs with [R] in grant(), probe/ring.c. */
         mr_store_release(&ring->tail, ring->done.tail);
+        mr_ring_wake_owner(ring);
         if (ring->done.is_last && is_closed)
             mr_pool_give(pool, ring);
     }

@@ -8,6 +8,7 @@
  * state, end    owner; writer  both           release store [D], acquire load [C]
  * sleeping      writer; owner  both           relaxed; a wake-up that is missed costs one
  *                                             sleep of the writer
+ * is_waiting    owner; writer  both           relaxed; the same, of the owner
  * draining, pid starter        owner          relaxed; a hint, waits are bounded
  * cpu           owner          writer         relaxed; a hint
  *
@@ -171,6 +172,14 @@ void mr_ring_wake_writer(struct mr_ring_shared *shared)
     mr_futex_wake(&shared->sleeping);
 }
 
+void mr_ring_wake_owner(struct mr_ring *ring)
+{
+    if (mr_load_relaxed(&ring->is_waiting) == 0)
+        return;
+    mr_store_relaxed(&ring->is_waiting, 0);
+    mr_futex_wake(&ring->is_waiting);
+}
+
 /* A process made without fork()'s handlers has no writer thread to wait for. */
 bool mr_ring_has_writer(const struct mr_ring_shared *shared)
 {
@@ -207,12 +216,14 @@ static bool wait_for_room(struct mr_thread *thread, const struct mr_event *event
     while (!has_room && mr_load_relaxed(&shared->draining) &&
            (left_ns = mr_patience_left(&patience, shared->block_timeout_ns)) > 0) {
         thread->blocked_until_ns = patience.seen_ns + left_ns;
+        mr_store_relaxed(&thread->ring->is_waiting, 1);
         mr_ring_wake_writer(shared);
         mr_signals_restore(*mask);
-        mr_sleep_ns(BLOCK_SLEEP_NS);
+        mr_futex_wait(&thread->ring->is_waiting, 1, BLOCK_SLEEP_NS);
         *mask = mr_signals_block();
         has_room = grant(thread, words_needed(thread, event));
     }
+    mr_store_relaxed(&thread->ring->is_waiting, 0);
     thread->blocked_until_ns = 0;
     if (!has_room)
         thread->stalled_tail = tail;

@@ -156,6 +156,8 @@ struct mr_ring {
     MR_ALIGNED(MR_CACHE_LINE) _Atomic uint64_t pending[MR_LOSS_REASON_COUNT];
     _Atomic uint64_t nesting; /* bits 0-30 pops, 31-61 pushes, as in a loss record */
     _Atomic int32_t cpu; /* the processor that it was on at its last grant; -1: unknown */
+    _Atomic uint32_t
+        is_waiting;       /* futex: 1 while its owner waits for room, policy block */
     _Atomic uint64_t end; /* at state CLOSED: the number of words ever reserved */
     /* The owner's, policy overwrite. */
     uint64_t first_index;          /* of the thread */
@@ -370,6 +372,8 @@ void mr_ring_drop(struct mr_thread *thread, const struct mr_event *event,
 
 /* Ends the writer's sleep, if it sleeps. */
 void mr_ring_wake_writer(struct mr_ring_shared *shared);
+/* The writer, once it has moved the tail: an owner who waits for room looks again. */
+void mr_ring_wake_owner(struct mr_ring *ring);
 /* The writer runs, and is of this process. */
 bool mr_ring_has_writer(const struct mr_ring_shared *shared);
 

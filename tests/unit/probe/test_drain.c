@@ -1,5 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include "probe/futex.h"
 #include "rig.h"
+
+#include <pthread.h>
+#include <sched.h>
 
 #define SITE MR_SITE_FIRST_MODULE
 #define WORDS MR_RING_WORDS_MIN
@@ -167,6 +171,32 @@ static void a_running_stream_ends_with_its_source(void **state)
     rig_free(rig);
 }
 
+static void *wait_for_room(void *argument)
+{
+    struct mr_ring *ring = argument;
+
+    mr_store_seq_cst(&ring->is_waiting, 1);
+    mr_futex_wait(&ring->is_waiting, 1, 600 * MR_SECOND_NS);
+    return NULL;
+}
+
+/* Else it would look again after some time, as it does where the wake came too early. */
+static void who_waits_for_room_is_woken(void **state)
+{
+    struct rig *rig = rig_new(WORDS, MR_POLICY_BLOCK);
+    pthread_t thread;
+
+    (void)state;
+    assert_int_equal(pthread_create(&thread, NULL, wait_for_room, rig->ring), 0);
+    while (!mr_load_seq_cst(&rig->ring->is_waiting))
+        (void)sched_yield();
+    rig_enter(rig, SITE, RIG_TICKS);
+    assert_true(rig_drain(rig, RIG_FRAME_SIZE) > 0);
+    assert_int_equal(mr_load_relaxed(&rig->ring->is_waiting), 0);
+    assert_int_equal(pthread_join(thread, NULL), 0);
+    rig_free(rig);
+}
+
 /* Any mix of events, drains into frames of any size, and drops: nothing is unaccounted. */
 static void every_event_is_written_or_lost(void **state)
 {
@@ -250,6 +280,7 @@ int main(void)
         cmocka_unit_test(a_given_up_word_is_not_found_again_a_lap_later),
         cmocka_unit_test(what_was_given_up_comes_again),
         cmocka_unit_test(a_running_stream_ends_with_its_source),
+        cmocka_unit_test(who_waits_for_room_is_woken),
         cmocka_unit_test(every_event_is_written_or_lost),
     };
 
