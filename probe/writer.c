@@ -393,7 +393,8 @@ static void run_once(struct mr_writer *writer)
             pace(writer);
     } else if (round == MR_ROUND_HELD ||
                (round == MR_ROUND_FULL && writer->is_calibrated)) {
-        (void)mr_writer_io(writer, now_ns, IDLE_MIN_NS); /* events cannot help */
+        if (!has_moved) /* else there may be room by now */
+            (void)mr_writer_io(writer, now_ns, IDLE_MIN_NS); /* events cannot help */
     } else if (!has_moved && (writer->epochs.is_held || is_flush_held(writer, now_ns))) {
         mr_writer_rest(writer);
         mr_sleep_ns(HELD_WAIT_NS);
