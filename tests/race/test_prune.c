@@ -164,15 +164,19 @@ static void give_counts(struct race *race)
 
 /*
  * A site is pruned anew only on what the writer has seen of it since it was recorded again, so
- * streams know that long before.
+ * streams know that long before. False: the owners have ended, and what they left may not be
+ * read yet.
  */
-static void wait_until_told(struct race *race)
+static bool wait_until_told(struct race *race)
 {
     uint32_t count = mr_prune_marks_count(&race->pool.shared.prunes);
 
-    while (!race->is_fast && mr_load_acquire(&race->told) < count &&
-           mr_load_acquire(&race->running) > 0)
+    while (!race->is_fast && mr_load_acquire(&race->told) < count) {
+        if (mr_load_acquire(&race->running) == 0)
+            return false;
         (void)usleep(100);
+    }
+    return true;
 }
 
 static void *prune(void *argument)
@@ -189,8 +193,8 @@ static void *prune(void *argument)
             if (mr_test_random_below(&random, 2) == 0 &&
                 (mr_load_relaxed(&race->off[i]) != 0) != is_off)
                 sites[count++] = race->first_site + i;
-        if (is_off)
-            wait_until_told(race);
+        if (is_off && !wait_until_told(race))
+            break;
         if (count > 0)
             change(race, sites, count, is_off);
         if (mr_test_random_below(&random, 4) == 0)
