@@ -473,7 +473,7 @@ static void check_eight(struct mr_reduce *reduce, uint32_t path,
     }
 }
 
-static void check_vectors(const struct mr_template_vectors *vectors)
+static void check_bins(const struct mr_template_vectors *vectors)
 {
     struct mr_reduce *reduce = calloc(1, sizeof(*reduce));
     uint32_t path;
@@ -503,20 +503,26 @@ static void check_vectors(const struct mr_template_vectors *vectors)
     free(reduce);
 }
 
-static void vectors_find_the_bins_of_all_bounds(void **state)
+/* Skipped where there are none. */
+static void check_all(void (*check_one)(const struct mr_template_vectors *vectors))
 {
     int checked = 0;
 
-    (void)state;
     for (int which = 0; which < TEST_VECTORS; which++) {
         const struct mr_template_vectors *vectors = test_vectors(which);
 
         if (vectors)
-            check_vectors(vectors);
+            check_one(vectors);
         checked += vectors != NULL;
     }
     if (checked == 0)
         skip();
+}
+
+static void vectors_find_the_bins_of_all_bounds(void **state)
+{
+    (void)state;
+    check_all(check_bins);
 }
 
 #define FILLED_EVENTS (2 * MR_TEMPLATE_CALLS_MAX)
@@ -581,18 +587,8 @@ static void check_fill(const struct mr_template_vectors *vectors)
 
 static void vectors_fill_in_what_calls_take(void **state)
 {
-    int checked = 0;
-
     (void)state;
-    for (int which = 0; which < TEST_VECTORS; which++) {
-        const struct mr_template_vectors *vectors = test_vectors(which);
-
-        if (vectors)
-            check_fill(vectors);
-        checked += vectors != NULL;
-    }
-    if (checked == 0)
-        skip();
+    check_all(check_fill);
 }
 
 static void exact_and_set_shapes_are_counted_one_by_one(void **state)
