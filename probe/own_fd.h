@@ -31,7 +31,7 @@ struct mr_own_fd {
 
 /*
  * Lets the process have such numbers without a wait, while it has one thread: a table of descriptors that threads share grows
- * only after a grace period of the kernel's (RCU), 10 ms and more in which a writer would drain nothing. Nothing else changes.
+ * only after a grace period of the kernel's (RCU), 10 ms and more in which a writer would drain nothing. Where it has more, this waits. Nothing else changes.
  */
 void mr_own_fd_make_room(void);
 /* Takes `fd`, moves it up, and remembers it; its new number, -1 if it is not open. */

@@ -156,9 +156,8 @@ struct mr_ring {
     MR_ALIGNED(MR_CACHE_LINE) _Atomic uint64_t pending[MR_LOSS_REASON_COUNT];
     _Atomic uint64_t nesting; /* bits 0-30 pops, 31-61 pushes, as in a loss record */
     _Atomic int32_t cpu; /* the processor that it was on at its last grant; -1: unknown */
-    _Atomic uint32_t
-        is_waiting;       /* futex: 1 while its owner waits for room, policy block */
-    _Atomic uint64_t end; /* at state CLOSED: the number of words ever reserved */
+    _Atomic uint32_t is_waiting; /* futex: 1 while it waits for room, policy block */
+    _Atomic uint64_t end;        /* at state CLOSED: the number of words ever reserved */
     /* The owner's, policy overwrite. */
     uint64_t first_index;          /* of the thread */
     uint64_t not_events;           /* words since then that are none, less losses told */

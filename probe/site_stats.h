@@ -13,9 +13,9 @@
  * call with recorded calls below it is never brief.
  *
  * All words are looked at first, then one chunk in MR_SITE_STATS_SHARE, or, of chunks from
- * MR_SITE_STATS_LONG words on, which only a busy program makes, in MR_SITE_STATS_LONG_SHARE:
- * numbers are a sample, shares of it are what they are good for. All are halved now and then,
- * so that they tell of now. MR_SITE_STATS_SLOTS functions are followed; where one more comes, the
+ * MR_SITE_STATS_LONG words on, which come of threads that make tens of millions of events a
+ * second, or of a writer that comes late, in MR_SITE_STATS_LONG_SHARE: numbers are a sample,
+ * shares of it are what they are good for. All are halved now and then, so that they tell of now. MR_SITE_STATS_SLOTS functions are followed; where one more comes, the
  * least called of four gives way, counted in `replaced`.
  *
  * look, limit: one thread, the writer. The rest: any.
