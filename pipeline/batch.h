@@ -87,7 +87,7 @@ enum mr_link_kind {
     MR_LINK_CAPTURE, /* hand-off id */
     MR_LINK_ATTACH,  /* the same */
     MR_LINK_DETACH,
-    MR_LINK_DONE, /* a detach of hand-off id 0: what a receive began is over */
+    MR_LINK_DONE, /* a detach of hand-off id 0: what waits for a call tree is over */
     /* Of reconstruct, no events: what was attached ended without a detach; behind a loss nobody knows what was received last */
     MR_LINK_LOST,
     MR_LINK_LOST_RECEIVED,

@@ -24,7 +24,6 @@
 struct frame {
     uint64_t trace_hi, trace_lo;
     uint64_t handoff; /* id of what was attached; 0: received, or nothing */
-    bool is_received; /* what came may wait for a call tree */
 };
 
 struct context {
@@ -32,6 +31,7 @@ struct context {
         saved[SAVED_MAX]; /* of more, the innermost: detaches may be missing */
     uint32_t depth;       /* attached, and saved */
     uint32_t cuts;        /* switches of recording before the outermost attach */
+    bool is_received;     /* since nothing was attached: it may wait for a call tree */
     uint64_t next_id, end_id;
 };
 
@@ -121,13 +121,18 @@ MR_EXPORT int mr_probe_send(struct mr_traceparent *parent)
     return 1;
 }
 
-/* No call tree belongs any more to what the thread received outside of what it attached. */
-static void end_received(const struct context *context)
+/*
+ * No call tree belongs any more to what the thread received outside of what it attached. Of that some may be over, its detach
+ * missing, for which the receiver looks.
+ */
+static void end_received(struct context *context)
 {
     const uint64_t none = 0;
 
-    if (context->depth == 0 && context->now.is_received)
+    if (context->is_received)
         record(MR_RECORD_DETACH, &none, 1);
+    if (context->depth == 0)
+        context->is_received = false;
 }
 
 MR_EXPORT void mr_probe_receive(const struct mr_traceparent *parent)
@@ -140,7 +145,8 @@ MR_EXPORT void mr_probe_receive(const struct mr_traceparent *parent)
         record_message(MR_RECORD_RECEIVE, parent);
     else
         end_received(context);
-    context->now = (struct frame){.handoff = handoff, .is_received = parent != NULL};
+    context->is_received |= parent != NULL;
+    context->now = (struct frame){.handoff = handoff};
     if (parent && parent->span && (parent->trace_hi | parent->trace_lo)) {
         context->now.trace_hi = parent->trace_hi;
         context->now.trace_lo = parent->trace_lo;

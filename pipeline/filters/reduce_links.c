@@ -362,12 +362,14 @@ static enum mr_status detach(struct mr_reduce *reduce, struct mr_reduce_stream *
     struct mr_reduce_links *links = stream->links;
     enum mr_status status = MR_OK;
 
-    if (links->nested > 0)
+    if (links->nested > 0) {
         links->nested--;
-    else if (links->is_attached)
+    } else if (links->is_attached) {
         status = end_attached(reduce, stream, ns);
-    else
+    } else {
         mr_counters_add(&reduce->counters, MR_REDUCE_LINKS_UNMATCHED, 1);
+        status = end_received(reduce, stream, ns);
+    }
     return status == MR_OK ? account(reduce, stream, true) : status;
 }
 
@@ -391,7 +393,7 @@ static enum mr_status take_link(struct mr_reduce *reduce, struct mr_reduce_strea
     case MR_LINK_DETACH:
         return detach(reduce, stream, event->ns);
     case MR_LINK_DONE:
-        status = end_received(reduce, stream, event->ns);
+        status = current(stream) ? MR_OK : end_received(reduce, stream, event->ns);
         return status == MR_OK ? account(reduce, stream, true) : status;
     case MR_LINK_LOST:
         stream->links->nested = 0;

@@ -292,13 +292,16 @@ void ref_take_link(struct ref *ref, struct ref_stream *stream,
         note_attach(stream);
         attach(ref, stream, edge);
     } else if (link->kind == REF_DONE) {
-        end_waiting(ref, stream, true);
+        if (!stream->attachment && open_roots(stream, roots) == 0)
+            end_waiting(ref, stream, true);
     } else {
         note_detach(stream);
         if (stream->nested > 0)
             stream->nested--;
-        else
+        else if (stream->attachment)
             end_attachment(ref, stream, true);
+        else
+            end_waiting(ref, stream, true);
     }
 }
 

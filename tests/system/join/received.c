@@ -2,9 +2,11 @@
 /*
  * A server that answers from its cache in functions that are not traced: no call tree takes what was received. Then it is done
  * with the request, or gets one without a header, or one whose header is damaged; and what is called next is of no earlier one.
+ * With `undetached`: so it is where an attach of before has no detach.
  */
 #include <millrace/probe.h>
 
+#include <stdbool.h>
 #include <string.h>
 
 #define REQUESTS 30
@@ -47,9 +49,28 @@ MR_NEVER_TRACE static void serve(int number)
     mr_detach();
 }
 
-int main(void)
+MR_NEVER_TRACE static void serve_undetached(int number)
 {
+    struct mr_traceparent parent;
+
+    mr_attach(mr_capture()); /* left out: its detach */
+    mr_attach(mr_capture());
+    mr_detach();
+    request(&parent);
+    mr_receive(&parent);
+    if (number % 2 == 0)
+        mr_detach();
+    else
+        mr_receive(NULL);
+    tick();
+    mr_detach();
+}
+
+int main(int count, char **arguments)
+{
+    bool is_undetached = count > 1 && strcmp(arguments[1], "undetached") == 0;
+
     for (int i = 0; i < REQUESTS; i++)
-        serve(i);
+        (is_undetached ? serve_undetached : serve)(i);
     return 0;
 }

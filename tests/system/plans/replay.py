@@ -189,7 +189,8 @@ class Stream:
     def detach(self, now_ns):
         """Of an attach that the probe knows of; else of what was received."""
         if not self.probe_attaches:
-            self.end_received(now_ns)
+            if not self.current():
+                self.end_received(now_ns)
             return
         self.probe_attaches -= 1
         if self.root_attaches:
@@ -202,6 +203,7 @@ class Stream:
             self.end_attachment(now_ns)
         else:
             self.counters["reduce_links_unmatched"] += 1
+            self.end_received(now_ns)
 
     def end_attachment(self, over_ns=0):
         attachment, self.attachment = self.attachment, None

@@ -282,7 +282,19 @@ static void a_receive_that_is_over_is_that_of_no_later_call_tree(void **state)
     /* one that is open goes on, and so does what is attached meanwhile */
     expect("r1 +1 e s2 -1", "f1@20+30 <m1@10 >m2@40\n");
     expect("a1 +1 e s2 -1 d", "f1@20+30 <h1@10 >m2@40\n");
+    expect("r1 a2 e d +1 -1", "nowhere()@20+20 <h2@20\nf1@50+10 <m1@10\n");
     assert_int_equal(run("r1 e +1 -1 e").unmatched, 0);
+}
+
+/* The first one's is missing; so the thread's next detach is of that, although what it ends was received. */
+static void a_detach_of_nothing_ends_what_was_received(void **state)
+{
+    const char *events = "a1 a2 d r3 d +1 s4 -1";
+
+    (void)state;
+    expect(events, "nowhere()@10+0 <h1@10\nnowhere()@20+10 <h2@20\n"
+                   "nowhere()@40+10 <m3@40\nf1@60+20 >m4@70\n");
+    assert_int_equal(run(events).unmatched, 1);
 }
 
 static void what_comes_in_after_something_went_out_ends_in_a_stub(void **state)
@@ -602,6 +614,7 @@ int main(void)
         cmocka_unit_test(a_call_tree_that_sends_or_receives_is_a_part),
         cmocka_unit_test(a_receive_before_a_call_tree_is_that_of_the_next),
         cmocka_unit_test(a_receive_that_is_over_is_that_of_no_later_call_tree),
+        cmocka_unit_test(a_detach_of_nothing_ends_what_was_received),
         cmocka_unit_test(what_comes_in_after_something_went_out_ends_in_a_stub),
         cmocka_unit_test(links_outside_of_call_trees_are_stubs),
         cmocka_unit_test(a_stub_of_a_base_that_is_not_sure_is_incomplete),
