@@ -42,6 +42,8 @@ struct mr_nesting {
     uint32_t outer_depth; /* how many of them are outer frames, below the call trees */
     bool
         has_base; /* call trees and outer frames may begin and end; else that is given back */
+    bool
+        is_unsure; /* what the outer frames are; then links are given back, to be flagged */
     /* What a call of `site` is that opens on the outer frames: MR_EVENT_ROOT, which is then noted, OUTER, or 0: to be given back. */
     uint16_t (*open_base)(const struct mr_nesting *nesting, uint32_t site, uint64_t ns);
     struct mr_reconstruct *rebuild; /* for open_base() */

@@ -300,6 +300,7 @@ static void begin_nesting(struct mr_reconstruct *rebuild,
         .room = stream->capacity < depth_max ? stream->capacity : depth_max,
         .outer_depth = stream->outer_depth,
         .has_base = is_sure(rebuild, stream) && !stream->attach_depth,
+        .is_unsure = stream->is_unsynced,
         .open_base = open_base,
         .rebuild = rebuild,
         .stream = stream};

@@ -52,7 +52,7 @@ bool mr_reduce_is_in_order(const struct mr_reduce *reduce,
         return event->flags || is_open_in_order(nesting, stream->depth, event);
     if (event->kind == MR_EVENT_CLOSE)
         return event->flags || is_close_in_order(nesting, stream, event);
-    return mr_event_is_passed_on(event);
+    return !nesting->is_unsure && mr_event_is_passed_on(event);
 }
 
 bool mr_reduce_stepped(const struct mr_reduce *reduce,

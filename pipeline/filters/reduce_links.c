@@ -219,10 +219,16 @@ static enum mr_status account(struct mr_reduce *reduce, struct mr_reduce_stream 
     return MR_OK;
 }
 
-/* `is_unsure`: outside of call trees as far as was seen. */
+/* Of a part that is outside of call trees as far as was seen. */
+static uint32_t status_of_stub(const struct mr_event *link)
+{
+    return link->flags & MR_EVENT_INCOMPLETE ? MR_PART_INCOMPLETE : MR_PART_OK;
+}
+
+/* `stub_status`: of the part, if it is one without a call tree; so below. */
 static enum mr_status go_out(struct mr_reduce *reduce, struct mr_reduce_stream *stream,
                              const struct mr_part_edge *edge, struct mr_id trace,
-                             bool is_unsure)
+                             uint32_t stub_status)
 {
     struct draft *draft = current(stream), stub = {0};
     enum mr_status status = MR_OK;
@@ -235,7 +241,7 @@ static enum mr_status go_out(struct mr_reduce *reduce, struct mr_reduce_stream *
             draft->trace = trace;
         is_taken = add_out(draft, edge, &status);
     } else {
-        stub.status = is_unsure ? MR_PART_INCOMPLETE : MR_PART_OK;
+        stub.status = stub_status;
         stub.out = &alone;
         stub.out_count = 1;
         stub.trace = trace;
@@ -246,9 +252,10 @@ static enum mr_status go_out(struct mr_reduce *reduce, struct mr_reduce_stream *
 
 /* The edge ends in a stub: what came in here is not what the current part began with. */
 static enum mr_status end_edge(struct mr_reduce *reduce, struct mr_reduce_stream *stream,
-                               const struct mr_part_edge *edge, struct mr_id trace)
+                               const struct mr_part_edge *edge, struct mr_id trace,
+                               uint32_t stub_status)
 {
-    struct draft stub = {.in = *edge, .trace = trace};
+    struct draft stub = {.in = *edge, .trace = trace, .status = stub_status};
 
     return tell_stub(reduce, stream, &stub, edge->ns);
 }
@@ -265,7 +272,8 @@ static enum mr_status end_received(struct mr_reduce *reduce,
 }
 
 static enum mr_status come_in(struct mr_reduce *reduce, struct mr_reduce_stream *stream,
-                              const struct mr_part_edge *edge, struct mr_id trace)
+                              const struct mr_part_edge *edge, struct mr_id trace,
+                              uint32_t stub_status)
 {
     struct mr_reduce_links *links = stream->links;
     struct draft *draft = current(stream);
@@ -274,11 +282,12 @@ static enum mr_status come_in(struct mr_reduce *reduce, struct mr_reduce_stream 
     if (!draft) {
         status = end_received(reduce, stream, END_UNKNOWN);
         draft = &links->next;
+        draft->status = stub_status;
     }
     if (status != MR_OK)
         return status;
     if (draft->in.kind != MR_EDGE_NONE || draft->out_count > 0 || draft->is_ended)
-        status = end_edge(reduce, stream, edge, trace);
+        status = end_edge(reduce, stream, edge, trace, stub_status);
     else
         draft->in = *edge;
     draft->is_used = true;
@@ -305,8 +314,8 @@ static enum mr_status take_message(struct mr_reduce *reduce,
         return status == MR_OK ? account(reduce, stream, true) : status;
     }
     return event->site == MR_LINK_SEND
-               ? go_out(reduce, stream, &edge, trace, event->flags & MR_EVENT_INCOMPLETE)
-               : come_in(reduce, stream, &edge, trace);
+               ? go_out(reduce, stream, &edge, trace, status_of_stub(event))
+               : come_in(reduce, stream, &edge, trace, status_of_stub(event));
 }
 
 /* The attachment ends; a call tree of it that is open goes on by itself. */
@@ -328,7 +337,7 @@ static enum mr_status end_attached(struct mr_reduce *reduce,
 }
 
 static enum mr_status attach(struct mr_reduce *reduce, struct mr_reduce_stream *stream,
-                             const struct mr_part_edge *edge)
+                             const struct mr_part_edge *edge, uint32_t stub_status)
 {
     struct mr_reduce_links *links = stream->links;
     enum mr_status status = MR_OK;
@@ -340,13 +349,14 @@ static enum mr_status attach(struct mr_reduce *reduce, struct mr_reduce_stream *
         return status;
     if (links->is_attached) {
         links->nested++;
-        status = end_edge(reduce, stream, edge, (struct mr_id){0, 0});
+        status = end_edge(reduce, stream, edge, (struct mr_id){0, 0}, stub_status);
     } else if (stream->trace_count == MR_REDUCE_TRACES_OPEN) {
         links->nested++; /* no call tree can begin below: it is that of the open one */
-        return come_in(reduce, stream, edge, (struct mr_id){0, 0});
+        return come_in(reduce, stream, edge, (struct mr_id){0, 0}, stub_status);
     } else {
         clear_draft(&links->attached);
         links->attached.in = *edge;
+        links->attached.status = stub_status;
         links->attached.is_used = true;
         links->is_attached = true;
         links->nested = 0;
@@ -388,8 +398,8 @@ static enum mr_status take_link(struct mr_reduce *reduce, struct mr_reduce_strea
         edge.key = mr_id_hand_off(stream->source, stream->links->words[0]);
         return event->site == MR_LINK_CAPTURE
                    ? go_out(reduce, stream, &edge, (struct mr_id){0, 0},
-                            event->flags & MR_EVENT_INCOMPLETE)
-                   : attach(reduce, stream, &edge);
+                            status_of_stub(event))
+                   : attach(reduce, stream, &edge, status_of_stub(event));
     case MR_LINK_DETACH:
         return detach(reduce, stream, event->ns);
     case MR_LINK_DONE:

@@ -20,6 +20,15 @@ static struct ref_part *new_part(void)
     return part;
 }
 
+/* One that is outside of call trees, as far as is known. */
+static struct ref_part *new_stub(const struct ref_stream *stream)
+{
+    struct ref_part *part = new_part();
+
+    part->status = stream->is_unsure ? REF_INCOMPLETE : REF_OK;
+    return part;
+}
+
 /* The open roots, outermost first; how many. */
 static uint32_t open_roots(struct ref_stream *stream, struct ref_call **roots)
 {
@@ -145,7 +154,7 @@ static void go_out(struct ref *ref, struct ref_stream *stream, struct ref_edge e
     bool is_stub = !part;
 
     if (is_stub)
-        part = new_part();
+        part = new_stub(stream);
     take_trace(part, trace);
     if (part->out_count < REF_EDGES) {
         part->out[part->out_count++] = edge;
@@ -153,16 +162,14 @@ static void go_out(struct ref *ref, struct ref_stream *stream, struct ref_edge e
         part->is_cut = true;
         stream->lost[REF_BUDGET]++;
     }
-    if (is_stub) {
-        part->status = stream->is_unsure ? REF_INCOMPLETE : REF_OK;
+    if (is_stub)
         tell_stub(ref, stream, part, false);
-    }
 }
 
 static void end_edge(struct ref *ref, struct ref_stream *stream, struct ref_edge edge,
                      const struct ref_id *trace)
 {
-    struct ref_part *stub = new_part();
+    struct ref_part *stub = new_stub(stream);
 
     stub->in = edge;
     take_trace(stub, trace);
@@ -184,7 +191,7 @@ static void come_in(struct ref *ref, struct ref_stream *stream, struct ref_edge 
 
     if (!part) { /* the next call tree's */
         end_waiting(ref, stream, false);
-        part = stream->waiting = new_part();
+        part = stream->waiting = new_stub(stream);
     }
     if (part->in.kind || part->out_count > 0 || part->root)
         end_edge(ref, stream, edge, trace);
@@ -221,7 +228,7 @@ static void attach(struct ref *ref, struct ref_stream *stream, struct ref_edge e
         stream->nested++;
         come_in(ref, stream, edge, NULL);
     } else {
-        stream->attachment = new_part();
+        stream->attachment = new_stub(stream);
         stream->attachment->in = edge;
         stream->nested = stream->attached_trees = 0;
         stream->trees_outside = count;

@@ -321,6 +321,11 @@ static void a_stub_of_a_base_that_is_not_sure_is_incomplete(void **state)
                                         "outer9()@40+0 incomplete >h2@40\n"
                                         "f1@50+20 incomplete >m3@60\n"
                                         "nowhere()@90+0 >m4@90\n");
+    expect("+9 x r1 e a2 d a3 a4 d d -9 r5", "outer9()@30+10 incomplete <m1@30\n"
+                                             "outer9()@50+10 incomplete <h2@50\n"
+                                             "outer9()@70+0 incomplete <h3@70\n"
+                                             "outer9()@80+10 incomplete <h4@80\n"
+                                             "nowhere()@120+0 <m5@120\n");
 }
 
 static void an_attachment_is_the_call_trees_below_it(void **state)
