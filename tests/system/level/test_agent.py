@@ -11,6 +11,7 @@ import level  # pylint: disable=wrong-import-position
 from level import check, system  # pylint: disable=wrong-import-position
 
 CONNECTIONS = 60
+BURSTS = 10
 DRAIN_S = 300  # --drain-timeout: only the test ends the wait
 
 
@@ -29,11 +30,26 @@ def new_connections(balancer):
     return [balancer.sessions(name) - count for name, count in zip(("w0", "w1"), before)]
 
 
+def are_by_use(weights):
+    return weights[0] >= 85 and weights[1] <= weights[0] - 20  # how busy it gets is a matter of its speed
+
+
+def connections_by_use(balancer):
+    """Shares of new connections under weights that were by use before and after them: connections make workers busy, too."""
+    def weights():
+        return [balancer.weight(name) for name in ("w0", "w1")]
+
+    for _ in range(BURSTS):
+        system.wait_until(lambda: are_by_use(weights()), level.WAIT_S, "weights by use")
+        before, shares, after = weights(), new_connections(balancer), weights()
+        print(f"weights {before}, then {after}: new connections to the idle worker and to the busy one {shares}")
+        if are_by_use(before) and are_by_use(after):
+            return shares
+    raise system.Failure(f"in {BURSTS} bursts the weights did not stay")
+
+
 def check_weights(balancer, workers):
-    system.wait_until(lambda: balancer.weight("w0") >= 85 and balancer.weight("w1") <= balancer.weight("w0") - 20, level.WAIT_S,
-                      "weights by use")  # how busy it gets is a matter of its speed
-    idle, busy = new_connections(balancer)
-    print(f"weights {balancer.weight('w0')} and {balancer.weight('w1')}: {idle} new connections to the idle worker, {busy} to the busy one")
+    idle, busy = connections_by_use(balancer)
     check(idle + busy == CONNECTIONS and idle > busy, "the idle worker got no more")
     use = [level.metrics(at)["millrace_utilisation"] for at in workers]
     check(0 <= use[0] < use[1] <= 1, f"utilisations {use}")
