@@ -31,7 +31,7 @@ struct context {
         saved[SAVED_MAX]; /* of more, the innermost: detaches may be missing */
     uint32_t depth;       /* attached, and saved */
     uint32_t cuts;        /* switches of recording before the outermost attach */
-    bool is_received;     /* since nothing was attached: it may wait for a call tree */
+    bool is_received;     /* something came of which no end was told for sure */
     uint64_t next_id, end_id;
 };
 
@@ -122,8 +122,8 @@ MR_EXPORT int mr_probe_send(struct mr_traceparent *parent)
 }
 
 /*
- * No call tree belongs any more to what the thread received outside of what it attached. Of that some may be over, its detach
- * missing, for which the receiver looks.
+ * No call tree belongs any more to what the thread received outside of what it attached. Whether now is outside only the worker
+ * knows, as some of what is attached here may be over there, its detach missing.
  */
 static void end_received(struct context *context)
 {

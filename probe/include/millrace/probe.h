@@ -295,7 +295,10 @@ MR_PROBE_INLINE_ void mr_attach(struct mr_token token)
         mr_probe_attach(&token);
 }
 
-/* Ends the innermost mr_attach(), or what mr_receive() began, of this thread. */
+/*
+ * Ends the innermost mr_attach(), or what mr_receive() began, of this thread; both, where that attach was over already, as its
+ * detach had been left out.
+ */
 MR_PROBE_INLINE_ void mr_detach(void)
 {
     if (__builtin_expect(__atomic_load_n(&mr_probe_active, __ATOMIC_RELAXED), 0))

@@ -201,7 +201,7 @@ def test():
             return
         except Stalled as stalled:
             print(f"{stalled}: {'again' if attempt + 1 < ATTEMPTS else 'no more'}")
-    raise system.Failure(f"{ATTEMPTS} times the machine stood still for seconds")
+    raise system.Failure(f"{ATTEMPTS} times something differed and a server was away for seconds")
 
 
 if __name__ == "__main__":

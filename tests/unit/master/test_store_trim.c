@@ -17,10 +17,10 @@
 
 #define LIMIT (UINT64_C(2) << 20)
 #define KEEP (LIMIT - LIMIT / 10)
-/* Windows that come before the next look at the limit, at most: all of them take more than half as much again as the limit. */
-#define ROOM (WINDOWS * 2 / 3 / 10)
 #define FIRST UINT64_C(1699999200) /* a full hour, Unix s */
 #define WINDOWS 300
+/* Windows that come before the next look at the limit, at most: all of them take more than half as much again as the limit. */
+#define ROOM (WINDOWS * 2 / 3 / 10)
 #define SHAPES 100
 #define WAIT_MS 60000
 
